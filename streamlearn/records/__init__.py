@@ -1,0 +1,1 @@
+"""Records as they come from a stream, and the examples that are decoded from them."""

@@ -1,0 +1,57 @@
+"""The words of the stream: what comes off it (Record), what it means (Example, Event), and how far one has read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array: TypeAlias = NDArray[np.uint8] | NDArray[np.float32]
+Headers: TypeAlias = tuple[tuple[str, bytes], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """Raw: nothing has been looked at yet."""
+
+    value: bytes
+    key: bytes | None = None
+    headers: Headers = ()
+    timestamp: int = 0  # milliseconds since 1970, from the producer
+    partition: int = 0
+    offset: int = -1  # -1: not on a stream yet
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """Decoded: one input with its label."""
+
+    input: Array
+    label: str
+    id: str | None = None
+    group: str | None = None
+    split: Literal["train", "eval"] = "train"
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A record that asks for something instead of teaching something."""
+
+    kind: Literal["end-of-group", "flush"]
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """How far a stream has been read: for each partition, the offset of the next record.
+
+    `stream_id` names the very stream these offsets belong to (a Kafka topic's id, the embedded log's own id), so that a
+    topic that was deleted and created again under its old name is not mistaken for the one that was read.
+    `turn` is the partition whose record comes next where partitions are interleaved in a fixed order.
+    """
+
+    offsets: Mapping[int, int] = field(default_factory=dict)
+    stream_id: str = ""
+    turn: int = 0

@@ -1,0 +1,1 @@
+"""Streams of records: Kafka topics and the embedded log, behind one small interface."""
