@@ -1,0 +1,1 @@
+"""Settings: one pydantic model for each part, read without importing torch."""
