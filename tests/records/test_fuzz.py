@@ -125,9 +125,16 @@ def check(decoder: Decoder, record: Record) -> str:
     try:
         decoded = decoder.decode(record)
     except BadRecord as error:
-        assert error.reason in REASONS
-        assert len(error.message) < 300
-        return error.reason
+        refusal = error
+    else:
+        check_decoded(decoded)
+        return ""
+    assert refusal.reason in REASONS
+    assert len(refusal.message) < 300
+    return refusal.reason
+
+
+def check_decoded(decoded: Example | Event) -> None:
     if isinstance(decoded, Example):
         assert decoded.input.dtype in (np.uint8, np.float32)
         assert 1 <= decoded.input.ndim <= 3
@@ -136,7 +143,6 @@ def check(decoder: Decoder, record: Record) -> str:
         assert 0 < len(decoded.label.encode()) <= 128
     else:
         assert isinstance(decoded, Event)
-    return ""
 
 
 def fuzz(count: int, seed: int) -> set[str]:

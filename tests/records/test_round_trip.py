@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
@@ -22,6 +22,7 @@ def names(limit: int) -> st.SearchStrategy[str]:
     return st.text(min_size=1, max_size=limit // 4)  # UTF-8 takes up to four bytes
 
 
+@settings(deadline=None)  # other tests may hold the processor
 @given(
     array=BYTES | FLOATS,
     label=names(128),
