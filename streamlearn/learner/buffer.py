@@ -1,0 +1,165 @@
+"""The replay buffer: raw examples in arrays that are allocated once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamlearn.learner import texts
+from streamlearn.learner.eviction import Eviction
+from streamlearn.records.record import Array
+
+EMPTY = -1
+
+
+class Buffer:
+    """Slots 0..capacity-1. A slot's arrival number (the count of examples before it in the stream) names its content:
+    as long as it stays the same, so does the example. Memory is taken from the system as slots are first written.
+
+    Slots are filled in order; one that was erased is a hole until the next example fills it.
+    """
+
+    def __init__(self, capacity: int, shape: tuple[int, ...], dtype: np.dtype[Any], eviction: Eviction) -> None:
+        self.capacity = capacity
+        self.inputs: Array = np.zeros((capacity, *shape), dtype)
+        self.classes = np.full(capacity, EMPTY, np.int32)
+        self.losses = np.zeros(capacity, np.float32)
+        self.arrivals = np.full(capacity, EMPTY, np.int64)
+        self.ids = np.full(capacity, None, object)
+        self.counts = np.zeros(0, np.int64)  # slots of each class
+        self.loss_sum = 0.0
+        self.size = 0  # filled slots
+        self._eviction = eviction
+        self._holes: list[int] = []  # erased slots, the next one to fill last
+        self._filled: NDArray[np.int64] | None = None  # the filled slots while there are holes
+
+    def __len__(self) -> int:
+        return self.size
+
+    def know_classes(self, count: int) -> None:
+        """Make room for the counts of this many classes."""
+        if count > len(self.counts):
+            self.counts = np.concatenate([self.counts, np.zeros(count - len(self.counts), np.int64)])
+
+    def filled(self) -> NDArray[np.int64]:
+        """The slots that hold an example."""
+        if not self._holes:
+            return np.arange(self.size)
+        if self._filled is None:
+            self._filled = np.flatnonzero(self.classes != EMPTY)
+        return self._filled
+
+    def draw(self, count: int, rng: np.random.Generator) -> NDArray[np.int64]:
+        """Up to `count` different filled slots, each as likely as any other."""
+        count = min(count, self.size)
+        if count == 0:
+            return np.zeros(0, np.int64)
+        slots = rng.choice(self.size, count, replace=False, shuffle=False)
+        return self.filled()[slots] if self._holes else slots
+
+    def refresh(self, slots: NDArray[np.int64], losses: NDArray[np.float32]) -> None:
+        """These slots were replayed, and this is their loss now."""
+        self.loss_sum += float(losses.sum(dtype=np.float64) - self.losses[slots].sum(dtype=np.float64))
+        self.losses[slots] = losses
+        self._eviction.refreshed(self, slots, losses)
+
+    def offer(
+        self,
+        inputs: Array,
+        outputs: NDArray[np.int64],
+        losses: NDArray[np.float32],
+        ids: Sequence[str | None] | None,
+        seen: int,
+        rng: np.random.Generator,
+    ) -> dict[int, int]:
+        """Reservoir sampling, example by example in stream order. `seen` examples came before the first of these.
+
+        Returns which of them are in which slot now: {slot: place in the batch}.
+        """
+        count, free = len(outputs), self.capacity - self.size
+        taken: dict[int, int] = {}
+        for place in range(min(count, free)):
+            slot = self._holes.pop() if self._holes else self.size
+            self._occupy(slot, place, outputs, losses, ids, seen)
+            taken[slot] = place
+        if free < count:
+            drawn = rng.integers(0, seen + 1 + np.arange(free, count))
+            for skip in np.flatnonzero(drawn < self.capacity):
+                place = free + int(skip)
+                slot = self._eviction.victim(self, int(drawn[skip]), rng)
+                self._vacate(slot)
+                self._occupy(slot, place, outputs, losses, ids, seen)
+                taken[slot] = place
+        if taken:
+            self._write(np.fromiter(taken.keys(), np.int64), inputs[list(taken.values())])
+        return taken
+
+    def erase(self, slots: NDArray[np.int64]) -> int:
+        """Forget these slots: wiped, never drawn again, and filled by the next examples."""
+        slots = np.unique(slots)
+        slots = slots[self.classes[slots] != EMPTY]
+        for slot in map(int, slots):
+            self._vacate(slot)
+            self.classes[slot], self.arrivals[slot], self.losses[slot] = EMPTY, EMPTY, 0
+            self.ids[slot] = None
+        self._write(slots, np.zeros((len(slots), *self.inputs.shape[1:]), self.inputs.dtype))
+        self._find_holes()
+        return len(slots)
+
+    def _write(self, slots: NDArray[np.int64], inputs: Array) -> None:
+        """The only place where an example's content changes."""
+        self.inputs[slots] = inputs
+
+    def _occupy(
+        self,
+        slot: int,
+        place: int,
+        outputs: NDArray[np.int64],
+        losses: NDArray[np.float32],
+        ids: Sequence[str | None] | None,
+        seen: int,
+    ) -> None:
+        output, loss = int(outputs[place]), float(losses[place])
+        self.classes[slot], self.losses[slot], self.arrivals[slot] = output, loss, seen + place
+        self.ids[slot] = None if ids is None else ids[place]
+        self.counts[output] += 1
+        self.loss_sum += loss
+        self.size += 1
+        self._filled = None
+        self._eviction.noted(self, slot, output, loss)
+
+    def _vacate(self, slot: int) -> None:
+        self.counts[self.classes[slot]] -= 1
+        self.loss_sum -= float(self.losses[slot])
+        self.size -= 1
+
+    def _find_holes(self) -> None:
+        filled = np.flatnonzero(self.classes != EMPTY)
+        end = int(filled[-1]) + 1 if len(filled) else 0
+        self._holes = np.flatnonzero(self.classes[:end] == EMPTY)[::-1].tolist()
+        self._filled = None
+
+    def state_dict(self, *, copy: bool = True) -> dict[str, Any]:
+        """All of it, up to the last filled slot. Without `copy`, arrays that the next step may change."""
+        end = self.size + len(self._holes)
+        arrays = {name: getattr(self, name)[:end] for name in ("inputs", "classes", "losses", "arrivals")}
+        return {name: array.copy() if copy else array for name, array in arrays.items()} | {
+            "ids": texts.pack(self.ids[:end]),
+            "counts": self.counts.copy(),
+            "loss_sum": self.loss_sum,
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        end = len(state["classes"])
+        self.classes[end:], self.arrivals[end:], self.losses[end:], self.ids[end:] = EMPTY, EMPTY, 0, None
+        self._write(np.arange(end), state["inputs"])
+        for name in ("classes", "losses", "arrivals"):
+            getattr(self, name)[:end] = state[name]
+        self.ids[:end] = texts.unpack(state["ids"])
+        self.counts = np.array(state["counts"], np.int64)
+        self.loss_sum = float(state["loss_sum"])
+        self._find_holes()
+        self.size = end - len(self._holes)

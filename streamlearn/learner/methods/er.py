@@ -1,0 +1,50 @@
+"""Experience replay, and with its settings turned on one by one, the bag of tricks (ER+T).
+
+The paper's steps, in order. The fifth trick, bias control, belongs to predictions and is not here: see bias.py.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+from streamlearn.learner.methods.base import Method
+from streamlearn.learner.report import Batch, Step
+
+
+class ExperienceReplay(Method):
+    def step(self, batch: Batch, seen: int) -> Step:
+        count = len(batch)
+
+        # 1. ELRD: the learning rate follows the number of examples seen in the whole life.
+        rate = self.decay.rate(seen)
+
+        # 2. Draw from the filled slots of the buffer, without replacement.
+        slots = self.buffer.draw(self.settings.replay_batch, self.rng)
+        replayed = self.buffer.inputs[slots]
+
+        # 3. IBA: the buffer holds examples as they came; stream and replay are varied independently, then normalised.
+        fresh = self.augmented(batch.inputs)
+        remembered = batch.inputs if self.settings.buffer_augment else fresh
+        if self.settings.buffer_augment:
+            replayed = self.augmented(replayed)
+        inputs = self.inputs.tensor(np.concatenate([fresh, replayed]))
+        targets = torch.from_numpy(np.concatenate([batch.outputs, self.buffer.classes[slots]]))
+
+        # 4. One forward pass over both, the loss of each example, one step of gradient descent on their mean.
+        outputs = self.network.learning(inputs)
+        losses = F.cross_entropy(outputs, targets, reduction="none")
+        self.network.descend(losses.mean(), rate)
+
+        # 5. LARS and BRS: replayed slots get their new loss, then each stream example is offered with its own.
+        found = losses.detach().numpy()
+        self.buffer.refresh(slots, found[count:])
+        self.buffer.offer(remembered, batch.outputs, found[:count], batch.ids, seen, self.rng)
+
+        return Step(
+            loss_stream=float(found[:count].mean()),
+            loss_replay=float(found[count:].mean()) if len(slots) else None,
+            learning_rate=rate,
+            answers=outputs.detach().numpy()[:count],
+        )

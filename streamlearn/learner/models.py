@@ -1,0 +1,215 @@
+"""The networks: a body that makes features, and a head with one output for each class that grows as classes turn up."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from streamlearn.errors import SettingsError, StateIncompatible
+from streamlearn.settings.learner import LearnerSettings
+
+HIDDEN = 256
+
+
+class NotFinite(Exception):
+    """A loss or gradient was not finite. Nothing was changed yet."""
+
+
+class Network(nn.Module):
+    """body -> features -> head -> one output per class."""
+
+    def __init__(self, body: nn.Module, features: int, frozen: bool) -> None:
+        super().__init__()
+        self.body, self.frozen = body, frozen
+        self.head = nn.Linear(features, 0)
+        self.trained: list[Tensor] = []
+        self._statistics: list[Tensor] = []  # of batch normalisation: a forward pass changes them
+        body.requires_grad_(not frozen)
+        # Whether a forward pass gives the same outputs while training as when asked for a prediction.
+        self.same_when_training = frozen or not any(
+            isinstance(module, nn.modules.batchnorm._BatchNorm | nn.modules.dropout._DropoutNd)
+            for module in body.modules()
+        )
+        self._collect()
+
+    def _collect(self) -> None:
+        self.trained = [parameter for parameter in self.parameters() if parameter.requires_grad]
+        self._statistics = list(self.buffers())
+
+    @property
+    def outputs(self) -> int:
+        return self.head.out_features
+
+    def train(self, mode: bool = True) -> Network:
+        super().train(mode)
+        if self.frozen:
+            self.body.eval()
+        return self
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        outputs: Tensor = self.head(self.body(inputs))
+        return outputs
+
+    def grow(self, outputs: int, rng: np.random.Generator) -> None:
+        """Give the head this many outputs; those there are stay as they are."""
+        more = outputs - self.outputs
+        if more <= 0:
+            return
+        bound = math.sqrt(6 / (self.head.in_features + outputs))  # Xavier, for the head as it becomes
+        fresh = rng.uniform(-bound, bound, (more, self.head.in_features)).astype(np.float32)
+        head = nn.Linear(self.head.in_features, 0)
+        head.weight = nn.Parameter(torch.cat([self.head.weight.detach(), torch.from_numpy(fresh)]))
+        head.bias = nn.Parameter(torch.cat([self.head.bias.detach(), torch.zeros(more)]))
+        head.out_features = outputs
+        self.replace(self.body, head)
+
+    def replace(self, body: nn.Module, head: nn.Linear) -> None:
+        self.body, self.head = body, head
+        self._collect()
+
+    def mark(self) -> Any:
+        return self.body, self.head, [statistic.clone() for statistic in self._statistics]
+
+    def restore(self, mark: Any) -> None:
+        body, head, statistics = mark
+        self.replace(body, head)
+        for statistic, before in zip(self._statistics, statistics, strict=True):
+            statistic.copy_(before)
+
+    def learning(self, inputs: Tensor) -> Tensor:
+        """A forward pass to learn from."""
+        if not self.training:
+            self.train()
+        outputs: Tensor = self(inputs)
+        return outputs
+
+    def answering(self, inputs: Tensor) -> Tensor:
+        """A forward pass to answer with; nothing changes by it."""
+        if self.training:
+            self.eval()
+        with torch.inference_mode():
+            outputs: Tensor = self(inputs)
+        return outputs
+
+    def descend(self, loss: Tensor, rate: float) -> None:
+        """One step of gradient descent. Raises NotFinite, with nothing changed, if the loss or a gradient is not."""
+        gradients = torch.autograd.grad(loss, self.trained)
+        with torch.no_grad():
+            total = float(torch.stack(torch._foreach_norm(gradients)).sum()) + float(loss)
+            if not math.isfinite(total):
+                raise NotFinite(f"loss {float(loss):g}, gradients {total - float(loss):g}")
+            torch._foreach_add_(self.trained, gradients, alpha=-rate)
+
+    def arrays(self, *, copy: bool = True) -> dict[str, Any]:
+        return {
+            name: tensor.numpy(force=True).copy() if copy else tensor.numpy(force=True)
+            for name, tensor in self.state_dict().items()
+        }
+
+    def load_arrays(self, arrays: Mapping[str, Any], model: str) -> None:
+        head = nn.Linear(self.head.in_features, len(arrays["head.bias"]))
+        self.replace(self.body, head)
+        load_tensors(self, {name: torch.from_numpy(np.array(array)) for name, array in arrays.items()}, model)
+
+
+def load_tensors(module: nn.Module, tensors: Mapping[str, Tensor], model: str) -> None:
+    """Like load_state_dict, with an error that names what does not fit."""
+    own = module.state_dict()
+    missing, unknown = sorted(own.keys() - tensors.keys()), sorted(tensors.keys() - own.keys())
+    other = sorted(name for name in own.keys() & tensors.keys() if own[name].shape != tensors[name].shape)
+    if missing or unknown or other:
+        parts = {"missing": missing, "unknown": unknown, "of another shape": other}
+        said = "; ".join(f"{what}: {', '.join(names[:3])}" for what, names in parts.items() if names)
+        raise StateIncompatible(f"these weights are not those of model {model} ({said})")
+    module.load_state_dict(dict(tensors))
+
+
+def build_network(
+    settings: LearnerSettings, shape: tuple[int, ...], weights: Mapping[str, Tensor] | None = None
+) -> Network:
+    """The network of the settings for inputs of this shape, with no outputs yet; its weights follow from the seed."""
+    with _own_randomness(settings.seed):
+        if settings.model == "mlp":
+            body, features = _mlp(math.prod(shape)), HIDDEN
+        elif settings.model == "linear":
+            body, features = nn.Flatten(), math.prod(shape)
+        else:
+            if len(shape) == 1:
+                raise SettingsError([f"model {settings.model} looks at pictures, but the inputs are feature vectors"])
+            channels = shape[2] if len(shape) == 3 else 1
+            if settings.model == "resnet18":
+                body, features = _resnet18(channels)
+            else:
+                body, features = _torchvision(settings.model.removeprefix("torchvision:"), channels, weights)
+        network = Network(body, features, settings.freeze)
+    return network.to(memory_format=torch.channels_last) if len(shape) == 3 else network
+
+
+@contextmanager
+def _own_randomness(seed: int) -> Iterator[None]:
+    """torch's layers fill themselves from its global generator: seed it for us, and leave it as it was."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        yield
+
+
+def _mlp(size: int) -> nn.Module:
+    layers: Sequence[nn.Module] = [
+        nn.Flatten(), nn.Linear(size, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, HIDDEN), nn.ReLU()
+    ]  # fmt: skip
+    for layer in layers:
+        if isinstance(layer, nn.Linear):
+            nn.init.xavier_uniform_(layer.weight)
+            nn.init.zeros_(layer.bias)
+    return nn.Sequential(*layers)
+
+
+def _resnet18(channels: int) -> tuple[nn.Module, int]:
+    """The paper's: 64 filters, and a stem for small pictures (3x3, stride 1, no pooling)."""
+    from torchvision.models.resnet import BasicBlock, ResNet
+
+    body = ResNet(BasicBlock, [2, 2, 2, 2])
+    features = body.fc.in_features
+    body.conv1 = nn.Conv2d(channels, 64, 3, padding=1, bias=False)
+    nn.init.kaiming_normal_(body.conv1.weight, mode="fan_out", nonlinearity="relu")
+    body.maxpool, body.fc = nn.Identity(), nn.Identity()
+    return body, features
+
+
+class _AsColour(nn.Module):
+    """Grey pictures for a backbone that expects three channels."""
+
+    def forward(self, pictures: Tensor) -> Tensor:
+        return pictures.expand(-1, 3, -1, -1)
+
+
+def _torchvision(name: str, channels: int, weights: Mapping[str, Tensor] | None) -> tuple[nn.Module, int]:
+    """Any classification model of torchvision, without its last layer."""
+    from torchvision import models
+
+    names = models.list_models(module=models)
+    if name not in names:
+        import difflib
+
+        near = difflib.get_close_matches(name, names, 1)
+        raise SettingsError(
+            [f"torchvision has no classification model {name!r}"], f"did you mean {near[0]}?" if near else ""
+        )
+    if channels not in (1, 3):
+        raise SettingsError(
+            [f"torchvision models look at 3 channels (or 1, repeated), but the pictures have {channels}"]
+        )
+    body = models.get_model(
+        name, weights=None, **({"init_weights": True} if name in ("googlenet", "inception_v3") else {})
+    )
+    if weights is not None:
+        load_tensors(body, weights, f"torchvision:{name}")
+    place, last = [(place, layer) for place, layer in body.named_modules() if isinstance(layer, nn.Linear)][-1]
+    body.set_submodule(place, nn.Identity())
+    return (nn.Sequential(_AsColour(), body) if channels == 1 else body), last.in_features
