@@ -7,6 +7,8 @@ from typing import NoReturn
 
 import pytest
 
+pytest_plugins = ["tests.broker"]
+
 
 def missing(reason: str) -> NoReturn:
     if os.environ.get("STREAMLEARN_REQUIRE_ALL") == "1":

@@ -107,7 +107,7 @@ class KafkaStream:
         return records
 
     def _take_up_new_partitions(self, reader: KafkaReader) -> None:
-        """Partitions that were added to the topic. In a fixed order they would change it: they wait for the next open."""
+        """Partitions added to the topic. In a fixed order they would change it: there they wait for the next open."""
         if self._options.interleave == "arrival" and (partitions := reader.partitions()) > set(self._offsets):
             self._offsets = dict.fromkeys(partitions, 0) | self._offsets
             reader.go_to(self._offsets)

@@ -60,7 +60,8 @@ class KafkaLetters:
         read_to = json.dumps({"stream": read.stream_id, "offsets": self._read_to}).encode()
         headers = (*record.headers, *error_headers(reason, message, self._source, *place), (READ_TO, read_to))
         try:
-            write(self._partition, Record(record.value, record.key, headers, record.timestamp))
+            # Dated now: with the date of an old record, retention would delete the letter at once.
+            write(self._partition, Record(record.value, record.key, headers))
         except BaseException:
             # Whether it arrived is unknown now: look again before the next attempt.
             self._sent = None

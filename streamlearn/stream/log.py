@@ -157,7 +157,7 @@ class LogStream:
 
     def send_dead_letter(self, record: Record, reason: str, message: str) -> bool:
         row = (record.partition, record.offset, reason, message)
-        content = (record.timestamp, record.key, encode_headers(record.headers), record.value)
+        content = (int(time.time() * 1000), record.key, encode_headers(record.headers), record.value)
         with self._write_lock, sqlite_errors(self._path):
             writer = self._connected_writer()
             with transaction(writer):
