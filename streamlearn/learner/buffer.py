@@ -148,7 +148,6 @@ class Buffer:
         arrays = {name: getattr(self, name)[:end] for name in ("inputs", "classes", "losses", "arrivals")}
         return {name: array.copy() if copy else array for name, array in arrays.items()} | {
             "ids": texts.pack(self.ids[:end]),
-            "counts": self.counts.copy(),
             "loss_sum": self.loss_sum,
         }
 
@@ -159,7 +158,7 @@ class Buffer:
         for name in ("classes", "losses", "arrivals"):
             getattr(self, name)[:end] = state[name]
         self.ids[:end] = texts.unpack(state["ids"])
-        self.counts = np.array(state["counts"], np.int64)
+        self.counts = np.bincount(self.classes[self.classes != EMPTY], minlength=len(self.counts))
         self.loss_sum = float(state["loss_sum"])
         self._find_holes()
         self.size = end - len(self._holes)

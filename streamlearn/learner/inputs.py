@@ -56,9 +56,10 @@ class Inputs:
 
     def tensor(self, raw: Array) -> Tensor:
         """(count, channels, height, width) for pictures, (count, length) for vectors; float32 and normalised."""
-        values = torch.from_numpy(raw)
         if self.pictures:
-            values = values.float().div_(255)
+            values = torch.from_numpy(np.divide(raw, np.float32(255), dtype=np.float32))
+        else:
+            values = torch.from_numpy(raw if raw.flags.writeable else raw.copy())
         if self.running:
             std = np.sqrt(self.squares / max(self.count, 1))
             std[std < 1e-8] = 1.0  # a feature that never changed says nothing

@@ -243,6 +243,7 @@ class Learner:
             method.network.load_arrays(state["network"], self.settings.model)
             method.buffer.load_state_dict(state["buffer"])
             method.load_state_dict(state["method"])
+            method.buffer.know_classes(len(state["classes"]["names"]))
         self.classes.load_state_dict(state["classes"])
         self.bias = BiasCorrection(**state["bias"])
         self.examples_seen = state["examples_seen"]

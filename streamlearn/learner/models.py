@@ -21,13 +21,24 @@ class NotFinite(Exception):
     """A loss or gradient was not finite. Nothing was changed yet."""
 
 
+class Head(nn.Module):
+    """A linear layer that may have no outputs yet."""
+
+    def __init__(self, weight: Tensor, bias: Tensor) -> None:
+        super().__init__()
+        self.weight, self.bias = nn.Parameter(weight), nn.Parameter(bias)
+
+    def forward(self, features: Tensor) -> Tensor:
+        return nn.functional.linear(features, self.weight, self.bias)
+
+
 class Network(nn.Module):
     """body -> features -> head -> one output per class."""
 
     def __init__(self, body: nn.Module, features: int, frozen: bool) -> None:
         super().__init__()
         self.body, self.frozen = body, frozen
-        self.head = nn.Linear(features, 0)
+        self.head = Head(torch.zeros(0, features), torch.zeros(0))
         self.trained: list[Tensor] = []
         self._statistics: list[Tensor] = []  # of batch normalisation: a forward pass changes them
         body.requires_grad_(not frozen)
@@ -37,6 +48,7 @@ class Network(nn.Module):
             for module in body.modules()
         )
         self._collect()
+        self.train()
 
     def _collect(self) -> None:
         self.trained = [parameter for parameter in self.parameters() if parameter.requires_grad]
@@ -44,7 +56,7 @@ class Network(nn.Module):
 
     @property
     def outputs(self) -> int:
-        return self.head.out_features
+        return len(self.head.bias)
 
     def train(self, mode: bool = True) -> Network:
         super().train(mode)
@@ -61,15 +73,13 @@ class Network(nn.Module):
         more = outputs - self.outputs
         if more <= 0:
             return
-        bound = math.sqrt(6 / (self.head.in_features + outputs))  # Xavier, for the head as it becomes
-        fresh = rng.uniform(-bound, bound, (more, self.head.in_features)).astype(np.float32)
-        head = nn.Linear(self.head.in_features, 0)
-        head.weight = nn.Parameter(torch.cat([self.head.weight.detach(), torch.from_numpy(fresh)]))
-        head.bias = nn.Parameter(torch.cat([self.head.bias.detach(), torch.zeros(more)]))
-        head.out_features = outputs
-        self.replace(self.body, head)
+        weight, bias = self.head.weight.detach(), self.head.bias.detach()
+        features = weight.shape[1]
+        bound = math.sqrt(6 / (features + outputs))  # Xavier, for the head as it becomes
+        fresh = torch.from_numpy(rng.uniform(-bound, bound, (more, features)).astype(np.float32))
+        self.replace(self.body, Head(torch.cat([weight, fresh]), torch.cat([bias, torch.zeros(more)])))
 
-    def replace(self, body: nn.Module, head: nn.Linear) -> None:
+    def replace(self, body: nn.Module, head: Head) -> None:
         self.body, self.head = body, head
         self._collect()
 
@@ -113,8 +123,7 @@ class Network(nn.Module):
         }
 
     def load_arrays(self, arrays: Mapping[str, Any], model: str) -> None:
-        head = nn.Linear(self.head.in_features, len(arrays["head.bias"]))
-        self.replace(self.body, head)
+        self.replace(self.body, Head(torch.zeros(arrays["head.weight"].shape), torch.zeros(arrays["head.bias"].shape)))
         load_tensors(self, {name: torch.from_numpy(np.array(array)) for name, array in arrays.items()}, model)
 
 
