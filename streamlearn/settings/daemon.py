@@ -44,7 +44,8 @@ class StreamSettings(StreamOptions):
             if isinstance(address, KafkaAddress):
                 check_kafka_options(self.kafka, [host for host, _ in address.servers])
         except SettingsError as error:
-            raise ValueError(str(error)) from error
+            # The fault will name the table by itself.
+            raise ValueError(str(error).removeprefix("stream: ")) from error
         return self
 
 
@@ -82,8 +83,8 @@ class CheckpointSettings(_Table):
         default=60, ge=0, description="save also when this long has passed since the last (0: do not)"
     )
     keep: int = Field(default=3, ge=1, description="the newest checkpoints that stay")
-    keep_every: float = Field(default=3600, ge=0, description="one in this many seconds stays longer (0: none)")
-    keep_long: int = Field(default=24, ge=0, description="how many of those that stay longer")
+    keep_every: int = Field(default=10, ge=1, description="of the older ones, every so manyth stays longer")
+    keep_long: int = Field(default=10, ge=0, description="how many of those that stay longer")
     max_failures: int = Field(
         default=5, ge=1, description="failed saves in a row after which learning pauses until one succeeds"
     )

@@ -70,7 +70,7 @@ def _purpose(table: Table) -> str:
 
 
 def _comment(text: str) -> list[str]:
-    return textwrap.wrap(text, _WIDTH, initial_indent="# ", subsequent_indent="# ")
+    return textwrap.wrap(text, _WIDTH, initial_indent="# ", subsequent_indent="# ", break_on_hyphens=False)
 
 
 def toml_value(value: Any) -> str:

@@ -1,0 +1,67 @@
+"""Flags that several commands have, and the settings that come out of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from streamlearn.errors import SettingsError
+
+if TYPE_CHECKING:
+    from streamlearn.settings.sources import Loaded
+
+ConfigFile = Annotated[
+    Path | None,
+    typer.Option("--config", "-c", envvar="STREAMLEARN_CONFIG", help="TOML file with settings.", metavar="FILE"),
+]
+StreamUrl = Annotated[
+    str | None,
+    typer.Option(
+        "--stream",
+        "-s",
+        help="Where the records are: kafka://host:9092/topic or log:PATH. Default: the log in the state directory.",
+        metavar="URL",
+    ),
+]
+StateDir = Annotated[
+    Path | None, typer.Option("--state-dir", "-d", help="The daemon's directory: streamlearn-state.", metavar="DIR")
+]
+PresetName = Annotated[
+    str | None, typer.Option("--preset", help="Start from the paper's settings for a benchmark.", metavar="NAME")
+]
+SetAny = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="Any setting, such as learner.buffer_size=500; may be repeated.", metavar="NAME=VALUE"),
+]
+
+
+def load_from_flags(
+    config: Path | None,
+    stream: str | None = None,
+    state_dir: Path | None = None,
+    preset: str | None = None,
+    settings: Iterable[str] | None = None,
+) -> Loaded:
+    """File < environment < flags; a flag of its own wins over --set."""
+    from streamlearn.settings.given import Given, from_text
+    from streamlearn.settings.sources import load_settings
+
+    flags = [from_text(name, value, "--set") for name, value in assignments(settings or ())]
+    named = (
+        ("stream.url", stream, "--stream"),
+        ("state_dir", state_dir, "--state-dir"),
+        ("preset", preset, "--preset"),
+    )
+    flags += [Given(name, value, flag) for name, value, flag in named if value is not None]
+    return load_settings(config, flags=flags)
+
+
+def assignments(texts: Iterable[str]) -> list[tuple[str, str]]:
+    """NAME=VALUE, all of them or SettingsError with every one that is not."""
+    pairs = [text.partition("=") for text in texts]
+    if bad := [name for name, equals, _ in pairs if not equals or not name.strip()]:
+        raise SettingsError([f"--set {text!r}: expected NAME=VALUE" for text in bad])
+    return [(name.strip(), value) for name, _, value in pairs]
