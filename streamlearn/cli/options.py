@@ -12,6 +12,7 @@ from streamlearn.errors import SettingsError
 
 if TYPE_CHECKING:
     from streamlearn.settings.sources import Loaded
+    from streamlearn.settings.stream import StreamSettings
 
 ConfigFile = Annotated[
     Path | None,
@@ -56,7 +57,25 @@ def load_from_flags(
         ("preset", preset, "--preset"),
     )
     flags += [Given(name, value, flag) for name, value, flag in named if value is not None]
-    return load_settings(config, flags=flags)
+    return load_settings(config, flags=flags, stream_faults=_stream_faults)
+
+
+def _stream_faults(stream: StreamSettings) -> list[str]:
+    """What `open_stream` would say, now, among all other faults."""
+    if stream.url is None:
+        return []
+    from streamlearn.stream.options import StreamOptions, check_kafka_options
+    from streamlearn.stream.url import KafkaAddress, parse_url
+
+    try:
+        address = parse_url(stream.url)
+        if isinstance(address, KafkaAddress):
+            options = StreamOptions.model_validate(stream.options())
+            check_kafka_options(options.kafka, [host for host, _ in address.servers])
+    except SettingsError as error:
+        hint = f" ({error.hint})" if error.hint else ""
+        return [f"{fault.replace('kafka: ', 'stream.kafka: ', 1)}{hint}" for fault in error.faults]
+    return []
 
 
 def assignments(texts: Iterable[str]) -> list[tuple[str, str]]:

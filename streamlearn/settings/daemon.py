@@ -3,50 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal, Self
+from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from streamlearn.errors import SettingsError
 from streamlearn.settings.learner import LearnerSettings
 from streamlearn.settings.limits import Limits
 from streamlearn.settings.presets import PRESETS
-from streamlearn.stream.options import StreamOptions, check_kafka_options
+from streamlearn.settings.stream import StreamSettings
 
 _LIMITS = Limits()
 
 
 class _Table(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
-
-
-class StreamSettings(StreamOptions):
-    """Where records come from."""
-
-    url: str | None = Field(
-        default=None,
-        description="kafka://host:9092/topic or log:PATH; without it, the log inside the state directory",
-        examples=["kafka://localhost:9092/examples"],
-    )
-    from_earliest: bool = Field(
-        default=False,
-        description="when the checkpoint's position is gone from the stream, go on from the earliest record left",
-    )
-
-    @model_validator(mode="after")
-    def _can_be_reached(self) -> Self:
-        if self.url is None:
-            return self
-        from streamlearn.stream.url import KafkaAddress, parse_url  # brings numpy: only for those who give a URL
-
-        try:
-            address = parse_url(self.url)
-            if isinstance(address, KafkaAddress):
-                check_kafka_options(self.kafka, [host for host, _ in address.servers])
-        except SettingsError as error:
-            # The fault will name the table by itself.
-            raise ValueError(str(error).removeprefix("stream: ")) from error
-        return self
 
 
 class RecordSettings(_Table):
@@ -123,7 +93,7 @@ class Settings(_Table):
     )
     quiet: bool = Field(default=False, description="no progress on the terminal")
     learner: LearnerSettings = Field(default_factory=lambda: LearnerSettings.model_validate({}))
-    stream: StreamSettings = Field(default_factory=lambda: StreamSettings.model_validate({}))
+    stream: StreamSettings = StreamSettings()
     records: RecordSettings = RecordSettings()
     checkpoint: CheckpointSettings = CheckpointSettings()
     accuracy: AccuracySettings = AccuracySettings()

@@ -6,7 +6,8 @@ Nothing stops at the first fault: whoever sets up a daemon wants to correct ever
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from streamlearn.settings.daemon import Settings
 from streamlearn.settings.given import Given, from_environment, from_file
 from streamlearn.settings.learner import METHOD_DEFAULTS, LearnerSettings
 from streamlearn.settings.presets import PRESETS, preset_values
+from streamlearn.settings.stream import StreamSettings
 from streamlearn.settings.tree import all_settings, did_you_mean, secret_of_file, table_names, value_of
 
 DEFAULT = "default"
@@ -30,15 +32,24 @@ class Loaded:
 
 
 def load_settings(
-    file: Path | None = None, environment: Mapping[str, str] | None = None, flags: Iterable[Given] = ()
+    file: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    flags: Iterable[Given] = (),
+    stream_faults: Callable[[StreamSettings], Iterable[str]] = lambda _: (),
 ) -> Loaded:
-    """Raises SettingsError with every fault. `environment` is os.environ if not given; of `flags`, the last wins."""
+    """Raises SettingsError with every fault. `environment` is os.environ if not given; of `flags`, the last wins.
+
+    `stream_faults` says what is wrong with a stream that only the stream itself can know.
+    """
     faults: list[str] = []
     given: dict[str, Given] = {}
     for source in (from_file(file, faults), from_environment(environment or os.environ, faults), tuple(flags)):
         _take(source, given, faults)
     _below(given, _preset(given))
-    settings = _validated(given, faults)
+    nested = _nested(given)
+    settings = _validated(nested, given, faults)
+    with suppress(ValidationError):  # said already; but a good stream table is looked at beside other faults
+        faults += stream_faults(StreamSettings.model_validate(nested.get("stream", {})))
     if settings is None or faults:
         raise SettingsError(sorted(set(faults)), hint="streamlearn config example shows every setting")
     return Loaded(settings, {name: _origin(settings, name, given) for name in all_settings()})
@@ -103,7 +114,7 @@ def _below(given: dict[str, Given], lower: Iterable[Given]) -> None:
         given.setdefault(one.name, one)
 
 
-def _validated(given: Mapping[str, Given], faults: list[str]) -> Settings | None:
+def _nested(given: Mapping[str, Given]) -> dict[str, Any]:
     nested: dict[str, Any] = {}
     for one in given.values():
         *tables, last = one.name.split(".")
@@ -111,6 +122,10 @@ def _validated(given: Mapping[str, Given], faults: list[str]) -> Settings | None
         for table in tables:
             place = place.setdefault(table, {})
         place[last] = one.value
+    return nested
+
+
+def _validated(nested: Mapping[str, Any], given: Mapping[str, Given], faults: list[str]) -> Settings | None:
     try:
         return Settings.model_validate(nested)
     except ValidationError as error:

@@ -60,6 +60,23 @@ def test_all_faults_at_once() -> None:
     ]
 
 
+def test_a_stream_that_cannot_be() -> None:
+    done = streamlearn("config", "show", "--stream", "http://x", "--set", "threads=0")
+    assert (
+        "error: stream: 'http://x' is of no kind known here (write kafka://host:9092/topic or log:PATH)" in done.stderr
+    )
+    assert "error: threads: " in done.stderr
+
+
+def test_credentials_in_the_clear() -> None:
+    environment = {PASSWORD: "hunter2", "STREAMLEARN_STREAM__KAFKA__SECURITY_PROTOCOL": "SASL_PLAINTEXT"}
+    done = streamlearn("config", "show", "--stream", "kafka://broker.example:9092/t", environment=environment)
+    assert done.returncode == 2
+    assert "error: stream.kafka: security_protocol SASL_PLAINTEXT needs username and password" in done.stderr
+    assert "unencrypted to broker.example" in done.stderr
+    assert "hunter2" not in done.stderr
+
+
 def test_schema() -> None:
     schema = json.loads(streamlearn("config", "schema").stdout)
     assert schema["properties"]["threads"]["default"] == 2

@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from pydantic import BaseModel
 
 from streamlearn.errors import SettingsError
 from streamlearn.settings.given import Given, from_text
 from streamlearn.settings.sources import Loaded, load_settings
+from streamlearn.settings.stream import StreamSettings
 
 PASSWORD = "STREAMLEARN_STREAM__KAFKA__PASSWORD"
 
@@ -129,22 +131,31 @@ def test_a_file_that_is_no_text(tmp_path: Path) -> None:
     assert "cannot be read" in faults(tmp_path)[0]
 
 
-class TestStream:
-    def test_a_url_is_checked(self) -> None:
-        (fault,) = faults(stream__url="http://x")
-        assert fault.startswith("stream: ")
-        assert "kafka://host:9092/topic" in fault
+def test_what_only_the_stream_knows_is_told_among_the_rest() -> None:
+    given = [Given("stream.url", "x", "--stream"), Given("threads", 0, "--threads")]
+    with pytest.raises(SettingsError) as caught:
+        load_settings(None, {"HOME": "/"}, given, lambda stream: [f"stream: {stream.url} is no stream"])
+    assert [fault.partition(":")[0] for fault in caught.value.faults] == ["stream", "threads"]
 
-    def test_credentials_in_the_clear_are_refused(self) -> None:
-        environment = {
-            PASSWORD: "hunter2",
-            "STREAMLEARN_STREAM__KAFKA__USERNAME": "me",
-            "STREAMLEARN_STREAM__KAFKA__SECURITY_PROTOCOL": "SASL_PLAINTEXT",
-            "STREAMLEARN_STREAM__URL": "kafka://broker.example:9092/t",
+
+def test_the_stream_table_is_what_streams_take() -> None:
+    from streamlearn.stream.options import StreamOptions
+
+    def fields(model: type[BaseModel]) -> dict[str, object]:
+        return {
+            name: (field.annotation, repr(field.default), repr(field.metadata))
+            for name, field in model.model_fields.items()
         }
-        (fault,) = faults(environment=environment)
-        assert "unencrypted" in fault
-        assert "hunter2" not in fault
+
+    for table in ("kafka", "log"):
+        ours, theirs = (model.model_fields[table].annotation for model in (StreamSettings, StreamOptions))
+        assert ours is not None
+        assert theirs is not None
+        assert fields(ours) == fields(theirs)
+    password = {PASSWORD: "hunter2"}
+    options = StreamOptions.model_validate(load(environment=password).settings.stream.options())
+    assert options.kafka.password is not None
+    assert options.kafka.password.get_secret_value() == "hunter2"
 
 
 class TestSecrets:
