@@ -84,7 +84,7 @@ class KafkaClients:
         return self._make(KafkaAdminClient)
 
     def _make(self, kind: Callable[..., T], **settings: Any) -> tuple[T, KafkaNetClient]:
-        self._knock()
+        self.knock()
         made: list[KafkaNetClient] = []
 
         def make_client(**configs: Any) -> KafkaNetClient:
@@ -123,7 +123,7 @@ class KafkaClients:
             common["sasl_plain_password"] = options.password.get_secret_value() if options.password else None
         return common
 
-    def _knock(self) -> None:
+    def knock(self) -> None:
         """One plain connection first: says at once, and exactly, what the library would find out slowly and vaguely."""
         reasons = []
         for host, port in self._address.servers:

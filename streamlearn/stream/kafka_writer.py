@@ -22,6 +22,7 @@ from streamlearn.stream.options import KafkaOptions
 # How many records may be under way at once: bounds the memory of a long append.
 CHUNK = 2000
 CLOSE_SECONDS = 2.0
+KNOCK_SECONDS = 1.0
 # A refused record comes with headers that say why: the largest one the stream holds must still fit.
 LETTER_TOPIC = {"num_partitions": 1, "replication_factor": -1, "configs": {"max.message.bytes": str(32 << 20)}}
 STREAM_TOPIC = {"num_partitions": -1, "replication_factor": -1}
@@ -78,13 +79,22 @@ class KafkaWriter:
                     )
                     for record, partition in zip(records, places, strict=True)
                 ]
-                # Longer than the producer itself tries: it is the one to say what went wrong.
                 for future in sent:
-                    future.get(timeout=2 * self._options.request_timeout + 1)
+                    self._await(future)
         except BaseException:
             # What is still under way must not arrive after the caller was told that it failed.
             self._drop_producer(0.0)
             raise
+
+    def _await(self, future: Any) -> None:
+        """The producer itself gives up after a while; a broker that is gone is noticed sooner by knocking."""
+        while not future.is_done:
+            with suppress(errors.KafkaTimeoutError):
+                future.get(timeout=KNOCK_SECONDS)
+            if not future.is_done:
+                self._clients.knock()
+        if future.failed():
+            raise future.exception
 
     def _ensure_topic(self, topic: str, settings: Mapping[str, Any]) -> int:
         if topic not in self._partitions:

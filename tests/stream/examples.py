@@ -8,7 +8,6 @@ from collections.abc import Callable
 from streamlearn.records.record import Record
 from streamlearn.stream.interface import Stream
 
-
 A_MINUTE_AGO = int(time.time() * 1000) - 60_000
 
 
