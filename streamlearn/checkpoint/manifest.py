@@ -114,6 +114,10 @@ def encode(manifest: Manifest) -> bytes:
     content = _START + body + _MIDDLE + hashlib.sha256(body).hexdigest().encode() + _END
     if len(content) > MANIFEST_BYTES:
         raise ValueError(f"{len(body)} bytes of plain values: more than a manifest may hold, use arrays")
+    try:
+        decode(content, manifest.number)
+    except Damaged as error:  # better a save that fails than a checkpoint that nobody can load
+        raise ValueError(f"this state could not be read back: {error}") from error
     return content
 
 

@@ -67,6 +67,8 @@ class CheckpointStore:
     def _write(self, tree: Tree, examples_seen: int, position: Any) -> CheckpointInfo:
         begun = time.monotonic()
         flat = flatten(tree)
+        if (place := flatten({"position": position})).arrays or place.rows:
+            raise TypeError(f"a position is made of plain values only, not {position!r}")
         disk.make_directory(self.folder.shards)
         self.folder.sweep()  # first, so that what a failed save left does not fill the disk for this one
         number = max(self.folder.numbers_ever(), default=0) + 1
@@ -84,7 +86,7 @@ class CheckpointStore:
             manifest = Manifest(
                 number=number,
                 created_at=time.time(),
-                examples_seen=examples_seen,
+                examples_seen=int(examples_seen),
                 position=position,
                 seconds=time.monotonic() - begun,
                 bytes_written=written + file.bytes,
@@ -94,7 +96,7 @@ class CheckpointStore:
                 arrays=StoredArrays(file.sha256, file.bytes),
                 rows={name: StoredIndex(at.kind, len(at.keys), tuple(at.shards)) for name, at in saved.items()},
             )
-            disk.write_file(self.folder.manifest_path(number), [encode(manifest)])
+            disk.write_file(self.folder.manifest_path(number), [encode(manifest)])  # from here on it exists
         except BaseException:
             self.folder.sweep()  # goes by the manifests, so it is right even if this one did get its name
             raise
