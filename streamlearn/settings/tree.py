@@ -78,6 +78,12 @@ def value_of(settings: Settings, name: str) -> Any:
     return value
 
 
+def secret_values(settings: Settings) -> list[str]:
+    """What no line of the log may hold: for `logs.configure`."""
+    found = (value_of(settings, setting.name) for setting in all_settings().values() if setting.secret)
+    return [secret.get_secret_value() for secret in found if secret is not None]
+
+
 def _tables(name: str, model: type[BaseModel]) -> list[Table]:
     settings, deeper = [], []
     for field_name, field in model.model_fields.items():

@@ -11,6 +11,7 @@ from streamlearn.errors import SettingsError
 from streamlearn.settings.given import Given, from_text
 from streamlearn.settings.sources import Loaded, load_settings
 from streamlearn.settings.stream import StreamSettings
+from streamlearn.settings.tree import secret_values
 
 PASSWORD = "STREAMLEARN_STREAM__KAFKA__PASSWORD"
 
@@ -165,6 +166,8 @@ class TestSecrets:
         assert password is not None
         assert password.get_secret_value() == "hunter2"
         assert "hunter2" not in repr(loaded)
+        assert secret_values(loaded.settings) == ["hunter2"]
+        assert secret_values(load().settings) == []
 
     def test_from_a_file_that_environment_or_toml_names(self, tmp_path: Path) -> None:
         secret = written(tmp_path / "secret", "hunter2\n")
