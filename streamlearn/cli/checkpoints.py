@@ -79,7 +79,7 @@ def show(
     table.add_row("Size", f"{megabytes(info.bytes_total)}, of which {megabytes(info.bytes_written)} written anew")
     for name, stored in manifest.rows.items():
         kind = f"{stored.slots:,} slots of {'×'.join(map(str, stored.kind.shape)) or 'one'} {stored.kind.dtype}"
-        table.add_row("Rows", f"{name}: {kind} in {len(stored.shards)} shards")
+        table.add_row("Rows", f"{name}: {kind}, shards: {len(stored.shards)}")
     table.add_row("SHA-256", info.sha256)
     table.add_row("Made with", ", ".join(f"{library} {version}" for library, version in manifest.libraries.items()))
     table.add_row("File", str(info.path))
