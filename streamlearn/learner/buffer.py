@@ -43,6 +43,7 @@ class Buffer:
         """Make room for the counts of this many classes."""
         if count > len(self.counts):
             self.counts = np.concatenate([self.counts, np.zeros(count - len(self.counts), np.int64)])
+            self._eviction.know_classes(count)
 
     def filled(self) -> NDArray[np.int64]:
         """The slots that hold an example."""
@@ -129,12 +130,14 @@ class Buffer:
         self.loss_sum += loss
         self.size += 1
         self._filled = None
-        self._eviction.noted(self, slot, output, loss)
+        self._eviction.filled(self, slot, output, loss)
 
     def _vacate(self, slot: int) -> None:
-        self.counts[self.classes[slot]] -= 1
+        output = int(self.classes[slot])
+        self.counts[output] -= 1
         self.loss_sum -= float(self.losses[slot])
         self.size -= 1
+        self._eviction.left(self, slot, output)
 
     def _find_holes(self) -> None:
         filled = np.flatnonzero(self.classes != EMPTY)
@@ -162,3 +165,4 @@ class Buffer:
         self.loss_sum = float(state["loss_sum"])
         self._find_holes()
         self.size = end - len(self._holes)
+        self._eviction.loaded(self)

@@ -29,11 +29,20 @@ class Eviction:
     def victim(self, buffer: Occupants, drawn: int, rng: np.random.Generator) -> int:
         return drawn
 
-    def noted(self, buffer: Occupants, slot: int, output: int, loss: float) -> None:
-        """A slot has got this loss (because it was filled or replayed)."""
+    def know_classes(self, count: int) -> None:
+        """From now on there are this many classes."""
+
+    def filled(self, buffer: Occupants, slot: int, output: int, loss: float) -> None:
+        """A slot has just got an example of this class."""
+
+    def left(self, buffer: Occupants, slot: int, output: int) -> None:
+        """A slot has just lost its example of this class."""
 
     def refreshed(self, buffer: Occupants, slots: NDArray[np.int64], losses: NDArray[np.float32]) -> None:
-        """Many slots have got new losses."""
+        """Slots have just got new losses."""
+
+    def loaded(self, buffer: Occupants) -> None:
+        """Everything may be different now."""
 
 
 class Balanced(Eviction):
@@ -55,67 +64,81 @@ class LossAware(Eviction):
     alpha brings both terms to the same total over the buffer, so S sums to 0 and -min(S) is the mean weight. A drawn
     slot is kept with probability (S_k - min S) / (bound - min S): about 1 + max(S) / -min(S) draws for any size.
 
-    min(S) needs the largest loss of each class. It is kept up to date when a loss rises; when the slot that held it got
-    a lower loss or another occupant, that class is looked through again. A slot is replayed in a share of steps that
-    shrinks as the buffer grows, so those scans cost the same on average for every size.
+    min(S) needs the largest loss of each class. It is followed as losses rise; when the slot that had it gets a lower
+    loss or another example, that class is looked through again before the next choice. A slot is replayed in a share of
+    steps that shrinks as the buffer grows, so looking through costs the same on average for every size.
     """
 
     def __init__(self) -> None:
-        self._top = np.zeros(0)  # the largest loss of each class
-        self._holder = np.zeros(0, np.int64)  # and the slot that has it
+        self._top = np.zeros(0)  # the largest loss of each class, 0 for a class without slots
+        self._holder = np.zeros(0, np.int64)  # a slot that has it
+        self._stale: set[int] = set()  # classes whose holder has it no more
+        self._square = 0  # sum over the slots of the count of their class
 
     def victim(self, buffer: Occupants, drawn: int, rng: np.random.Generator) -> int:
-        counts = buffer.counts
-        present = np.flatnonzero(counts)
-        square = float(counts @ counts)  # sum of S_balance over the slots
-        alpha = square / buffer.loss_sum if buffer.loss_sum > 0 else 0.0
-        lowest = float((counts[present] - alpha * self._tops(buffer, present)).min())
+        counts, classes, losses, size = buffer.counts, buffer.classes, buffer.losses, buffer.size
+        alpha = self._square / buffer.loss_sum if buffer.loss_sum > 0 else 0.0
+        for output in self._stale:
+            self._look_through(buffer, output)
+        self._stale.clear()
+        lowest = float((counts - alpha * self._top).min())  # a class without slots counts 0, which is never the lowest
         width = float(counts.max()) - lowest  # losses are not negative: no S is above the largest count
-        if width <= 1e-9 * square:
+        if width <= 1e-9 * self._square:
             return drawn  # all scores equal: uniform
-        classes, losses, size = buffer.classes, buffer.losses, buffer.size
         random = rng.random
         for _ in range(64):
             slot = int(random() * size)
-            score = float(counts[classes[slot]]) - alpha * float(losses[slot])
-            if random() * width < score - lowest:
+            if random() * width < float(counts[classes[slot]]) - alpha * float(losses[slot]) - lowest:
                 return slot
-        return self._exact_victim(buffer, alpha, drawn, rng)
+        return self._from_full_list(buffer, alpha, drawn, rng)
 
     @staticmethod
-    def _exact_victim(buffer: Occupants, alpha: float, drawn: int, rng: np.random.Generator) -> int:
-        """The same choice from the full list, for the rare buffer in which hardly any slot has weight."""
+    def _from_full_list(buffer: Occupants, alpha: float, drawn: int, rng: np.random.Generator) -> int:
+        """The same choice, for the rare buffer in which hardly any slot has weight."""
         scores = buffer.counts[buffer.classes[: buffer.size]] - alpha * buffer.losses[: buffer.size].astype(np.float64)
         heights = np.cumsum(scores - scores.min())
         if not heights[-1] > 0:
             return drawn
         return min(int(np.searchsorted(heights, rng.random() * heights[-1], side="right")), buffer.size - 1)
 
-    def _tops(self, buffer: Occupants, present: NDArray[np.int64]) -> NDArray[np.float64]:
-        if len(self._top) < len(buffer.counts):
-            self._top = np.zeros(len(buffer.counts))
-            self._holder = np.zeros(len(buffer.counts), np.int64)
-            stale = present
-        else:
-            holders = self._holder[present]
-            moved = (buffer.classes[holders] != present) | (buffer.losses[holders] != self._top[present])
-            stale = present[moved]
-        for output in stale:
-            slots = np.flatnonzero(buffer.classes[: buffer.size] == output)
+    def _look_through(self, buffer: Occupants, output: int) -> None:
+        slots = np.flatnonzero(buffer.classes == output)
+        if len(slots):
             self._holder[output] = slots[buffer.losses[slots].argmax()]
             self._top[output] = buffer.losses[self._holder[output]]
-        return self._top[present]
+        else:
+            self._top[output] = 0.0
 
-    def noted(self, buffer: Occupants, slot: int, output: int, loss: float) -> None:
-        if output < len(self._top) and loss > self._top[output]:
+    def know_classes(self, count: int) -> None:
+        more = count - len(self._top)
+        self._top = np.concatenate([self._top, np.zeros(more)])
+        self._holder = np.concatenate([self._holder, np.full(more, -1)])
+
+    def filled(self, buffer: Occupants, slot: int, output: int, loss: float) -> None:
+        self._square += 2 * int(buffer.counts[output]) - 1
+        if loss >= self._top[output]:
             self._top[output], self._holder[output] = loss, slot
+
+    def left(self, buffer: Occupants, slot: int, output: int) -> None:
+        self._square -= 2 * int(buffer.counts[output]) + 1
+        if self._holder[output] == slot:
+            self._stale.add(output)
 
     def refreshed(self, buffer: Occupants, slots: NDArray[np.int64], losses: NDArray[np.float32]) -> None:
         outputs = buffer.classes[slots]
-        if len(self._top) < len(buffer.counts):
-            return  # nothing is kept yet for some class: the next choice looks through all of them
-        for place in np.flatnonzero(losses > self._top[outputs]):
-            self.noted(buffer, int(slots[place]), int(outputs[place]), float(losses[place]))
+        changed = (losses > self._top[outputs]) | (self._holder[outputs] == slots)
+        for place in np.flatnonzero(changed):
+            output, loss = int(outputs[place]), float(losses[place])
+            if loss >= self._top[output]:
+                self._top[output], self._holder[output] = loss, slots[place]
+            elif self._holder[output] == slots[place]:
+                self._stale.add(output)
+
+    def loaded(self, buffer: Occupants) -> None:
+        known = len(buffer.counts)
+        self._top, self._holder = np.zeros(known), np.full(known, -1)
+        self._stale = set(range(known))
+        self._square = int(buffer.counts @ buffer.counts)
 
 
 EVICTIONS: dict[str, type[Eviction]] = {"reservoir": Eviction, "brs": Balanced, "lars+brs": LossAware}

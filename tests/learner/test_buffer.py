@@ -167,7 +167,7 @@ def test_loss_aware_eviction_has_the_printed_distribution(case: str) -> None:
     possible = expected > 0
     assert found[~possible].sum() == 0
     assert stats.chisquare(found[possible], expected[possible] * 20_000).pvalue > 0.01
-    full = [LossAware._exact_victim(buffer, *_alpha_and_draw(buffer, rng), rng) for _ in range(20_000)]
+    full = [LossAware._from_full_list(buffer, *_alpha_and_draw(buffer, rng), rng) for _ in range(20_000)]
     exact = np.bincount(full, minlength=40)
     assert stats.chisquare(exact[possible], expected[possible] * 20_000).pvalue > 0.01
 

@@ -43,8 +43,8 @@ class ExperienceReplay(Method):
         self.buffer.offer(remembered, batch.outputs, found[:count], batch.ids, seen, self.rng)
 
         return Step(
-            loss_stream=float(found[:count].mean()),
-            loss_replay=float(found[count:].mean()) if len(slots) else None,
+            loss_stream=float(found[:count].sum()) / count,
+            loss_replay=float(found[count:].sum()) / len(slots) if len(slots) else None,
             learning_rate=rate,
             answers=outputs.detach().numpy()[:count],
         )
