@@ -61,6 +61,10 @@ class Broker:
             self._process.wait(60)
             self._process = None
 
+    def signal(self, number: int) -> None:
+        assert self._process is not None
+        self._process.send_signal(number)
+
     def new_topic(self, partitions: int = 1, **configs: str) -> str:
         name = f"topic-{next(self._names)}"
         self.create(name, partitions, **configs)

@@ -12,6 +12,7 @@ class Stream(Protocol):
     """One topic (or one log file), followed by one daemon and appended to by anybody.
 
     A stream that does not answer for now raises StreamAway; the caller waits and calls again, nothing is lost.
+    One thread uses one Stream object; whoever else wants to append makes another with `open_stream`.
     """
 
     url: str  # as the user gave it, without secrets
@@ -33,10 +34,16 @@ class Stream(Protocol):
         """For each partition, the offset that the next record appended will get. Cheap enough for once a second."""
 
     def append(self, records: Sequence[Record]) -> None:
-        """Returns when all of them are durable on the stream."""
+        """Returns when all of them are durable on the stream.
+
+        After StreamAway some may be there and some not: appending again may repeat them.
+        """
 
     def passed(self, position: Position) -> None:
-        """A checkpoint holds everything up to here: for lag tools (Kafka) and retention (log). Never read back."""
+        """A checkpoint holds everything up to here: for lag tools (Kafka) and retention (log). Never read back.
+
+        The log may delete what is before it: give the position of the oldest checkpoint that is kept.
+        """
 
     def send_dead_letter(self, record: Record, reason: str, message: str) -> bool:
         """Durable when it returns. Once per record, whatever crashed in between: False if it was there already."""

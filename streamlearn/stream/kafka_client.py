@@ -42,9 +42,10 @@ class _Manager(KafkaConnectionManager):  # type: ignore[misc]  # the library has
         connection = super().get_connection(node_id, *args, **kwargs)
         if not connection.connected:
             connection.init_future.add_errback(self._note)
+            connection.init_future.add_callback(lambda _: self._note(None))
         return connection
 
-    def _note(self, fault: BaseException) -> None:
+    def _note(self, fault: BaseException | None) -> None:
         self.last_fault = fault
 
 

@@ -84,6 +84,7 @@ class KafkaWriter:
         except BaseException:
             # What is still under way must not arrive after the caller was told that it failed.
             self._drop_producer(0.0)
+            self._drop_admin()
             raise
 
     def _await(self, future: Any) -> None:

@@ -49,7 +49,7 @@ class LogStream:
         self._data_version = -1  # at the last look that found nothing new
 
     def open(self, position: Position | None, *, allow_gap: bool = False) -> Position:
-        reader = self._connected_reader()
+        reader = self._connected_reader(create=True)
         with sqlite_errors(self._path):
             stream_id, first, end = reader.execute("SELECT id, first_offset, next_offset FROM log").fetchone()
         wanted = first if position is None else position.offsets.get(0, first)
@@ -192,9 +192,9 @@ class LogStream:
                     connection.close()
             self._reader = self._writer = self._sweeper = None
 
-    def _connected_reader(self) -> sqlite3.Connection:
+    def _connected_reader(self, *, create: bool = False) -> sqlite3.Connection:
         if self._reader is None:
-            self._reader = connect(self._path, busy_timeout=self._options.busy_timeout)
+            self._reader = connect(self._path, busy_timeout=self._options.busy_timeout, create=create)
             self._reader_file = file_identity(self._path)
             self._data_version = -1
         return self._reader

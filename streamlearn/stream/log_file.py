@@ -34,9 +34,11 @@ CREATE TABLE dead_letters (
 """
 
 
-def connect(path: Path, *, busy_timeout: float, durable: bool = True) -> sqlite3.Connection:
-    """A connection to the log at `path`, which is made if it is not there. Transactions are begun by hand."""
+def connect(path: Path, *, busy_timeout: float, create: bool = True, durable: bool = True) -> sqlite3.Connection:
+    """A connection to the log at `path`. Transactions are begun by hand."""
     with sqlite_errors(path):
+        if not create and not path.exists():
+            raise StreamAway(f"{path}: there is no log yet", hint="whoever appends or follows first makes it")
         # Only a file that is not there yet may be opened by hand: closing it would drop the locks SQLite holds on it
         # for other connections of this process. SQLite gives the -wal and -shm files the same mode.
         if not path.exists():

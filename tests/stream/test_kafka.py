@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import signal
 import socket
 import threading
 import time
@@ -356,7 +357,7 @@ def test_tls_to_a_port_that_speaks_none(broker: Broker, new_stream: Opener) -> N
         stream.open(None)
 
 
-@pytest.mark.parametrize("kill", [False, True])
+@pytest.mark.parametrize("kill", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_a_broker_that_goes_and_comes_back(
     own_broker: Broker, new_stream: Opener, caplog: pytest.LogCaptureFixture, kill: bool
 ) -> None:
@@ -398,3 +399,21 @@ def test_a_broker_that_goes_and_comes_back(
     assert stream.send_dead_letter(records[6], "shape", "wrong") is True
     assert len(stream.dead_letters()) == 2
     assert [record for record in caplog.records if record.name.startswith("kafka")] == []
+
+
+@pytest.mark.long
+def test_a_broker_that_hangs_and_goes_on(own_broker: Broker, new_stream: Opener) -> None:
+    """It still takes connections, as a stopped process does, and says nothing."""
+    stream = new_stream(f"{own_broker.url}/{own_broker.new_topic()}")
+    stream.append(numbered(0, 10))
+    stream.open(None)
+    read(stream, 10)
+    own_broker.signal(signal.SIGSTOP)
+    try:
+        raised_within(5, StreamAway, lambda: stream.poll(10, 0.5))
+        with pytest.raises(StreamAway):
+            stream.poll(10, 0.5)
+    finally:
+        own_broker.signal(signal.SIGCONT)
+    new_stream(stream.url).append(numbered(10, 20))
+    assert [number(r) for r in read(stream, 10, seconds=15)] == list(range(10, 20))

@@ -211,6 +211,13 @@ def test_a_directory_that_is_not_there(tmp_path: Path) -> None:
         LogStream(tmp_path).open(None)
 
 
+def test_asking_about_a_log_does_not_make_it(path: Path) -> None:
+    for ask in (lambda: LogStream(path).ends(), lambda: LogStream(path).dead_letters()):
+        with pytest.raises(StreamAway, match="there is no log yet"):
+            ask()
+    assert not path.exists()
+
+
 def test_a_full_disk_is_told_and_passes(path: Path) -> None:
     stream = LogStream(path)
     stream.append(numbered(0, 10))
