@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from streamlearn.cli import checkpoints, config, dead_letters
+from streamlearn.cli import checkpoints, config, dead_letters, export
 from streamlearn.errors import SettingsError, StreamlearnError
 from streamlearn.version import VERSION
 
@@ -26,6 +26,7 @@ app = typer.Typer(
 app.add_typer(checkpoints.app)
 app.add_typer(dead_letters.app)
 app.add_typer(config.app)
+app.command()(export.export)
 
 
 def _print_version(wanted: bool) -> None:
