@@ -98,8 +98,8 @@ def fill(learner: Learner, inputs: NDArray[np.uint8]) -> None:
     rng = np.random.default_rng(1)
     while len(buffer) < buffer.capacity:
         count = min(10_000, buffer.capacity - len(buffer))
-        outputs, losses = rng.integers(0, 10, count), rng.exponential(0.5, count).astype(np.float32)
-        buffer.offer(inputs[rng.integers(0, len(inputs), count)], outputs, losses, None, len(buffer), learner.rng)
+        outputs, losses = rng.integers(0, 10, count).tolist(), rng.exponential(0.5, count).tolist()
+        buffer.offer(inputs[rng.integers(0, len(inputs), count)], outputs, losses, None, len(buffer), learner.chance)
 
 
 def bias_refit() -> Iterator[Figure]:

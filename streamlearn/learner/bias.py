@@ -30,15 +30,12 @@ class BiasCorrection:
     scale: NDArray[np.float32] | None = None
     shift: NDArray[np.float32] | None = None
 
-    def correct(self, outputs: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Classes that turned up after the fit stay as they are."""
-        if self.scale is None or self.shift is None:
-            return outputs
-        fitted = len(self.scale)
-        if outputs.shape[1] == fitted:
-            return outputs * self.scale + self.shift
-        corrected = outputs.copy()
-        corrected[:, :fitted] = outputs[:, :fitted] * self.scale + self.shift
+    def correct(self, outputs: NDArray[np.float32]) -> Floats:
+        """In double precision, which large outputs do not overflow. Classes newer than the fit stay as they are."""
+        corrected = outputs.astype(np.float64)
+        if self.scale is not None and self.shift is not None:
+            fitted = len(self.scale)
+            corrected[:, :fitted] = corrected[:, :fitted] * self.scale + self.shift
         return corrected
 
     def state_dict(self) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from streamlearn.learner import texts
 from streamlearn.learner.eviction import Eviction
+from streamlearn.learner.randomness import Randomness
 from streamlearn.records.record import Array
 
 EMPTY = -1
@@ -29,7 +30,7 @@ class Buffer:
         self.losses = np.zeros(capacity, np.float32)
         self.arrivals = np.full(capacity, EMPTY, np.int64)
         self.ids = np.full(capacity, None, object)
-        self.counts = np.zeros(0, np.int64)  # slots of each class
+        self.counts: list[int] = []  # slots of each class
         self.loss_sum = 0.0
         self.size = 0  # filled slots
         self._eviction = eviction
@@ -42,7 +43,7 @@ class Buffer:
     def know_classes(self, count: int) -> None:
         """Make room for the counts of this many classes."""
         if count > len(self.counts):
-            self.counts = np.concatenate([self.counts, np.zeros(count - len(self.counts), np.int64)])
+            self.counts += [0] * (count - len(self.counts))
             self._eviction.know_classes(count)
 
     def filled(self) -> NDArray[np.int64]:
@@ -53,49 +54,44 @@ class Buffer:
             self._filled = np.flatnonzero(self.classes != EMPTY)
         return self._filled
 
-    def draw(self, count: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    def draw(self, count: int, chance: Randomness) -> NDArray[np.int64]:
         """Up to `count` different filled slots, each as likely as any other."""
-        count = min(count, self.size)
-        if count == 0:
-            return np.zeros(0, np.int64)
-        slots = rng.choice(self.size, count, replace=False, shuffle=False)
+        slots = np.array(chance.subset(self.size, min(count, self.size)), np.int64)
         return self.filled()[slots] if self._holes else slots
 
-    def refresh(self, slots: NDArray[np.int64], losses: NDArray[np.float32]) -> None:
-        """These slots were replayed, and this is their loss now."""
-        self.loss_sum += float(losses.sum(dtype=np.float64) - self.losses[slots].sum(dtype=np.float64))
+    def refresh(self, slots: NDArray[np.int64], outputs: list[int], losses: list[float]) -> None:
+        """These slots, of these classes, were replayed, and this is their loss now."""
+        self.loss_sum += sum(losses) - sum(self.losses[slots].tolist())
         self.losses[slots] = losses
-        self._eviction.refreshed(self, slots, losses)
+        self._eviction.refreshed(slots.tolist(), outputs, losses)
 
     def offer(
         self,
         inputs: Array,
-        outputs: NDArray[np.int64],
-        losses: NDArray[np.float32],
+        outputs: list[int],
+        losses: list[float],
         ids: Sequence[str | None] | None,
         seen: int,
-        rng: np.random.Generator,
+        chance: Randomness,
     ) -> dict[int, int]:
         """Reservoir sampling, example by example in stream order. `seen` examples came before the first of these.
 
         Returns which of them are in which slot now: {slot: place in the batch}.
         """
-        count, free = len(outputs), self.capacity - self.size
         taken: dict[int, int] = {}
-        for place in range(min(count, free)):
-            slot = self._holes.pop() if self._holes else self.size
-            self._occupy(slot, place, outputs, losses, ids, seen)
-            taken[slot] = place
-        if free < count:
-            drawn = rng.integers(0, seen + 1 + np.arange(free, count))
-            for skip in np.flatnonzero(drawn < self.capacity):
-                place = free + int(skip)
-                slot = self._eviction.victim(self, int(drawn[skip]), rng)
+        for place, (output, loss) in enumerate(zip(outputs, losses, strict=True)):
+            if self.size < self.capacity:
+                slot = self._holes.pop() if self._holes else self.size
+            else:
+                drawn = chance.below(seen + place + 1)
+                if drawn >= self.capacity:
+                    continue
+                slot = self._eviction.victim(self, drawn, chance)
                 self._vacate(slot)
-                self._occupy(slot, place, outputs, losses, ids, seen)
-                taken[slot] = place
+            self._occupy(slot, output, loss, seen + place, None if ids is None else ids[place])
+            taken[slot] = place
         if taken:
-            self._write(np.fromiter(taken.keys(), np.int64), inputs[list(taken.values())])
+            self._write(list(taken), inputs[list(taken.values())])
         return taken
 
     def erase(self, slots: NDArray[np.int64]) -> int:
@@ -110,34 +106,24 @@ class Buffer:
         self._find_holes()
         return len(slots)
 
-    def _write(self, slots: NDArray[np.int64], inputs: Array) -> None:
+    def _write(self, slots: list[int] | NDArray[np.int64], inputs: Array) -> None:
         """The only place where an example's content changes."""
         self.inputs[slots] = inputs
 
-    def _occupy(
-        self,
-        slot: int,
-        place: int,
-        outputs: NDArray[np.int64],
-        losses: NDArray[np.float32],
-        ids: Sequence[str | None] | None,
-        seen: int,
-    ) -> None:
-        output, loss = int(outputs[place]), float(losses[place])
-        self.classes[slot], self.losses[slot], self.arrivals[slot] = output, loss, seen + place
-        self.ids[slot] = None if ids is None else ids[place]
+    def _occupy(self, slot: int, output: int, loss: float, arrival: int, id: str | None) -> None:
+        self.classes[slot], self.losses[slot], self.arrivals[slot], self.ids[slot] = output, loss, arrival, id
         self.counts[output] += 1
         self.loss_sum += loss
         self.size += 1
         self._filled = None
-        self._eviction.filled(self, slot, output, loss)
+        self._eviction.filled(slot, output, loss, self.counts[output])
 
     def _vacate(self, slot: int) -> None:
         output = int(self.classes[slot])
         self.counts[output] -= 1
         self.loss_sum -= float(self.losses[slot])
         self.size -= 1
-        self._eviction.left(self, slot, output)
+        self._eviction.left(slot, output, self.counts[output])
 
     def _find_holes(self) -> None:
         filled = np.flatnonzero(self.classes != EMPTY)
@@ -161,7 +147,7 @@ class Buffer:
         for name in ("classes", "losses", "arrivals"):
             getattr(self, name)[:end] = state[name]
         self.ids[:end] = texts.unpack(state["ids"])
-        self.counts = np.bincount(self.classes[self.classes != EMPTY], minlength=len(self.counts))
+        self.counts = np.bincount(self.classes[self.classes != EMPTY], minlength=len(self.counts)).tolist()
         self.loss_sum = float(state["loss_sum"])
         self._find_holes()
         self.size = end - len(self._holes)

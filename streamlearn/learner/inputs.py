@@ -25,6 +25,7 @@ class Inputs:
         self.count = 0
         self.mean: NDArray[np.float64] = np.zeros(shape if self.running else 0)
         self.squares: NDArray[np.float64] = np.zeros(shape if self.running else 0)  # summed squared deviations
+        self._ready = np.empty((0, *shape), np.float32)
         self._shift: Tensor | None = None
         self._scale: Tensor | None = None
         if self.running and self.pictures:
@@ -54,12 +55,21 @@ class Inputs:
         self.mean = self.mean + step * (count / total)
         self.count = total
 
-    def tensor(self, raw: Array) -> Tensor:
-        """(count, channels, height, width) for pictures, (count, length) for vectors; float32 and normalised."""
+    def tensor(self, raw: Array, more: Array | None = None) -> Tensor:
+        """(count, channels, height, width) for pictures, (count, length) for vectors; float32 and normalised.
+
+        With `more`, both one after the other. The memory is used again by the next call.
+        """
+        split, count = len(raw), len(raw) + (0 if more is None else len(more))
+        if len(self._ready) < count:
+            self._ready = np.empty((count, *self.shape), np.float32)
+        ready = self._ready[:count]
+        ready[:split] = raw
+        if more is not None:
+            ready[split:] = more
         if self.pictures:
-            values = torch.from_numpy(np.divide(raw, np.float32(255), dtype=np.float32))
-        else:
-            values = torch.from_numpy(raw if raw.flags.writeable else raw.copy())
+            np.divide(ready, np.float32(255), out=ready)
+        values = torch.from_numpy(ready)
         if self.running:
             std = np.sqrt(self.squares / max(self.count, 1))
             std[std < 1e-8] = 1.0  # a feature that never changed says nothing
@@ -70,7 +80,7 @@ class Inputs:
             values = (values - self._shift) * self._scale
         if self.pictures:
             # A permuted view of the picture as it is stored: torch calls this channels_last and is faster with it.
-            values = values.unsqueeze(1) if raw.ndim == 3 else values.permute(0, 3, 1, 2)
+            values = values.unsqueeze(1) if len(self.shape) == 2 else values.permute(0, 3, 1, 2)
         return values
 
     def mark(self) -> Any:

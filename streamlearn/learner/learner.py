@@ -19,6 +19,7 @@ from streamlearn.learner.eviction import EVICTIONS
 from streamlearn.learner.inputs import Inputs
 from streamlearn.learner.methods import METHODS, Method, Parts
 from streamlearn.learner.models import Network, NotFinite, build_network
+from streamlearn.learner.randomness import Randomness
 from streamlearn.learner.report import Answers, Batch, Refit, Report
 from streamlearn.records.record import Array
 from streamlearn.settings.learner import ARCHITECTURE, LearnerSettings
@@ -43,7 +44,7 @@ class Learner:
         self.classes = ClassTable(settings.classes, settings.group_span)
         self.bias = BiasCorrection()
         self.decay = Decay(settings)
-        self.rng = np.random.default_rng(settings.seed)
+        self.chance = Randomness(settings.seed)
         self.method: Method | None = None  # with network and buffer, once there is an example
         self._weights = weights
 
@@ -74,11 +75,8 @@ class Learner:
             known = list(self.classes.index.values()) if predict_first else []
             try:
                 end, met = self._meet(method, labels, groups, start, end)
-                batch = Batch(
-                    inputs[start:end],
-                    np.array([self.classes.index[label] for label in labels[start:end]], np.int64),
-                    None if ids is None else ids[start:end],
-                )
+                outputs = [self.classes.index[label] for label in labels[start:end]]
+                batch = Batch(inputs[start:end], outputs, None if ids is None else ids[start:end])
                 answers = method.scores(batch.inputs) if predict_first and not method.answers_in_step else None
                 method.inputs.observe(batch.inputs)
                 step = method.step(batch, self.examples_seen)
@@ -90,9 +88,12 @@ class Learner:
             else:
                 self.examples_seen += end - start
                 report.add_step(step, end - start)
-                report.add_met(met)
+                if met is not None:
+                    report.add_met(met)
                 if report.predicted is not None:
-                    report.predicted += self._names(step.answers if answers is None else answers, known)
+                    report.predicted += self._names(
+                        step.outputs.detach().numpy()[: end - start] if answers is None else answers, known
+                    )
                 if self._refit_is_due(end - start):
                     self.refit_bias("interval", report)
             start = end
@@ -106,10 +107,12 @@ class Learner:
         if method is None or not known:
             return Answers([None] * len(inputs), np.zeros((len(inputs), 0), np.float32), ())
         scores = self.bias.correct(method.scores(inputs))[:, known]
+        scores = np.nan_to_num(scores).clip(-1e30, 1e30)  # a network about to diverge still answers
         exponents = np.exp(scores - scores.max(axis=1, keepdims=True))
         names = [self.classes.names[output] for output in known]
         best = scores.argmax(axis=1)
-        return Answers([names[k] for k in best], exponents / exponents.sum(axis=1, keepdims=True), tuple(names))
+        shares = (exponents / exponents.sum(axis=1, keepdims=True)).astype(np.float32)
+        return Answers([names[k] for k in best], shares, tuple(names))
 
     # ------------------------------------------------------------------ class groups and bias
 
@@ -155,11 +158,11 @@ class Learner:
 
     def _meet(
         self, method: Method, labels: Sequence[str], groups: Sequence[str | None] | None, start: int, end: int
-    ) -> tuple[int, Report]:
+    ) -> tuple[int, Report | None]:
         """Make the classes of this batch known. Says where the batch ends: before another class group begins."""
-        met = Report()
         if all(label in self.classes.index for label in labels[start:end]):
-            return end, met
+            return end, None
+        met = Report()
         self.classes = self.classes.copy()  # the old one stays as it was, for undoing this
         for place in range(start, end):
             label, group = labels[place], None if groups is None else groups[place]
@@ -178,7 +181,7 @@ class Learner:
             else:
                 self.classes.add(label, group, seen)
             met.new_classes.append(label)
-        method.network.grow(len(self.classes.names), self.rng)
+        method.network.grow(len(self.classes.names), self.chance)
         method.buffer.know_classes(len(self.classes.names))
         method.grown()
         return end, met
@@ -219,7 +222,7 @@ class Learner:
             "format": FORMAT,
             "settings": self.settings.model_dump(mode="json"),
             "examples_seen": self.examples_seen,
-            "rng": self.rng.bit_generator.state,
+            "chance": self.chance.state_dict(),
             "classes": self.classes.state_dict(),
             "bias": self.bias.state_dict(),
             "inputs": method and method.inputs.state_dict(),
@@ -247,7 +250,7 @@ class Learner:
         self.classes.load_state_dict(state["classes"])
         self.bias = BiasCorrection(**state["bias"])
         self.examples_seen = state["examples_seen"]
-        self.rng.bit_generator.state = state["rng"]
+        self.chance.load_state_dict(state["chance"])
 
     def _build(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Method:
         settings = self.settings
@@ -257,21 +260,21 @@ class Learner:
             return build_network(settings, shape, self._weights)
 
         network = new_network()
-        network.grow(len(settings.classes), self.rng)
+        network.grow(len(settings.classes), self.chance)
         buffer = Buffer(settings.buffer_size, shape, dtype, EVICTIONS[settings.eviction]())
         buffer.know_classes(len(settings.classes))
         self.method = METHODS[settings.method](
-            Parts(settings, inputs, network, buffer, self.decay, self.rng, new_network)
+            Parts(settings, inputs, network, buffer, self.decay, self.chance, new_network)
         )
         return self.method
 
     def _mark(self, method: Method) -> Callable[[], None]:
         """Remember how things stand before a step, cheaply: what a step replaces is kept, what it changes is copied."""
-        rng, classes, bias = self.rng.bit_generator.state, self.classes, self.bias
+        chance, classes, bias = self.chance.mark(), self.classes, self.bias
         network, inputs = method.network.mark(), method.inputs.mark()
 
         def undo() -> None:
-            self.rng.bit_generator.state = rng
+            self.chance.restore(chance)
             self.classes, self.bias = classes, bias
             method.network.restore(network)
             method.inputs.restore(inputs)

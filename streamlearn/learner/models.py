@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from streamlearn.errors import SettingsError, StateIncompatible
+from streamlearn.learner.randomness import Randomness
 from streamlearn.settings.learner import LearnerSettings
 
 HIDDEN = 256
@@ -40,6 +41,7 @@ class Network(nn.Module):
         self.body, self.frozen = body, frozen
         self.head = Head(torch.zeros(0, features), torch.zeros(0))
         self.trained: list[Tensor] = []
+        self._mean = torch.ones(1)
         self._statistics: list[Tensor] = []  # of batch normalisation: a forward pass changes them
         body.requires_grad_(not frozen)
         # Whether a forward pass gives the same outputs while training as when asked for a prediction.
@@ -68,7 +70,7 @@ class Network(nn.Module):
         outputs: Tensor = self.head(self.body(inputs))
         return outputs
 
-    def grow(self, outputs: int, rng: np.random.Generator) -> None:
+    def grow(self, outputs: int, chance: Randomness) -> None:
         """Give the head this many outputs; those there are stay as they are."""
         more = outputs - self.outputs
         if more <= 0:
@@ -76,7 +78,7 @@ class Network(nn.Module):
         weight, bias = self.head.weight.detach(), self.head.bias.detach()
         features = weight.shape[1]
         bound = math.sqrt(6 / (features + outputs))  # Xavier, for the head as it becomes
-        fresh = torch.from_numpy(rng.uniform(-bound, bound, (more, features)).astype(np.float32))
+        fresh = torch.from_numpy(chance.arrays.uniform(-bound, bound, (more, features)).astype(np.float32))
         self.replace(self.body, Head(torch.cat([weight, fresh]), torch.cat([bias, torch.zeros(more)])))
 
     def replace(self, body: nn.Module, head: Head) -> None:
@@ -107,15 +109,27 @@ class Network(nn.Module):
             outputs: Tensor = self(inputs)
         return outputs
 
-    def descend(self, loss: Tensor, rate: float) -> None:
-        """One step of gradient descent. Raises NotFinite, with nothing changed, if the loss or a gradient is not."""
-        gradients = torch.autograd.grad(loss, self.trained)
+    def descend(self, losses: Tensor, rate: float) -> list[float]:
+        """One step of gradient descent on the mean of the losses, which are returned as numbers.
+
+        Raises NotFinite, with nothing changed, if a loss or a gradient is not.
+        """
+        gradients = torch.autograd.grad(losses, self.trained, self._mean_of(len(losses)))
+        found: list[float] = losses.tolist()
         with torch.no_grad():
             # A sum is finite only if every term is, and it is the cheapest way to look at all of them.
             total = sum(float(gradient.sum()) for gradient in gradients)
-            if not math.isfinite(total + float(loss)):
-                raise NotFinite(f"loss {float(loss):g}, sum of gradients {total:g}")
-            torch._foreach_add_(self.trained, gradients, alpha=-rate)
+            if not math.isfinite(total + sum(found)):
+                raise NotFinite(f"loss {sum(found) / len(found):g}, sum of gradients {total:g}")
+            for parameter, gradient in zip(self.trained, gradients, strict=True):
+                parameter.add_(gradient, alpha=-rate)  # one by one is faster than torch's foreach
+        return found
+
+    def _mean_of(self, count: int) -> Tensor:
+        """What makes the gradient of many losses that of their mean."""
+        if len(self._mean) != count:
+            self._mean = torch.full((count,), 1 / count)
+        return self._mean
 
     def arrays(self, *, copy: bool = True) -> dict[str, Any]:
         return {
@@ -146,7 +160,8 @@ def build_network(
     """The network of the settings for inputs of this shape, with no outputs yet; its weights follow from the seed."""
     with _own_randomness(settings.seed):
         if settings.model == "mlp":
-            body, features = _mlp(math.prod(shape)), HIDDEN
+            body: nn.Module = _Mlp(math.prod(shape))
+            features = HIDDEN
         elif settings.model == "linear":
             body, features = nn.Flatten(), math.prod(shape)
         else:
@@ -169,15 +184,19 @@ def _own_randomness(seed: int) -> Iterator[None]:
         yield
 
 
-def _mlp(size: int) -> nn.Module:
-    layers: Sequence[nn.Module] = [
-        nn.Flatten(), nn.Linear(size, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, HIDDEN), nn.ReLU()
-    ]  # fmt: skip
-    for layer in layers:
-        if isinstance(layer, nn.Linear):
+class _Mlp(nn.Module):
+    """The paper's: two hidden layers, Xavier-uniform weights."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.first, self.second = nn.Linear(size, HIDDEN), nn.Linear(HIDDEN, HIDDEN)
+        for layer in (self.first, self.second):
             nn.init.xavier_uniform_(layer.weight)
             nn.init.zeros_(layer.bias)
-    return nn.Sequential(*layers)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        features: Tensor = self.second(self.first(inputs.flatten(1)).relu_()).relu_()
+        return features
 
 
 def _resnet18(channels: int) -> tuple[nn.Module, int]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor
 
 from streamlearn.records.record import Array
 
@@ -16,7 +17,7 @@ class Batch:
     """Stream examples for one step: raw inputs and the outputs of their classes."""
 
     inputs: Array
-    outputs: NDArray[np.int64]
+    outputs: list[int]
     ids: Sequence[str | None] | None
 
     def __len__(self) -> int:
@@ -30,7 +31,7 @@ class Step:
     loss_stream: float
     loss_replay: float | None  # None: nothing was replayed
     learning_rate: float
-    answers: NDArray[np.float32]  # the network's outputs for the stream examples, from before the step
+    outputs: Tensor  # of the network, from before the step; the stream examples come first
 
 
 @dataclass(slots=True)

@@ -44,47 +44,67 @@ class LearnerSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
 
-    method: Method = Field("er+t", description="sgd, joint (keeps everything), er, or er+t (er with the five tricks)")
-    model: str = Field("mlp", description="mlp, resnet18, linear, or torchvision:NAME (such as torchvision:resnet50)")
-    weights: Path | None = Field(None, description="local .safetensors or .pth file with a torchvision model's weights")
-    freeze: bool = Field(False, description="keep a torchvision backbone as it is and train only the head")
+    method: Method = Field(
+        default="er+t", description="sgd, joint (keeps everything), er, or er+t (er with the five tricks)"
+    )
+    model: str = Field(
+        default="mlp", description="mlp, resnet18, linear, or torchvision:NAME (such as torchvision:resnet50)"
+    )
+    weights: Path | None = Field(
+        default=None, description="local .safetensors or .pth file with a torchvision model's weights"
+    )
+    freeze: bool = Field(default=False, description="keep a torchvision backbone as it is and train only the head")
 
-    batch_size: int = Field(10, ge=1, description="stream examples in one step")
-    replay_batch: int = Field(32, ge=0, description="examples replayed from the buffer in one step")
-    learning_rate: float = Field(0.03, gt=0, description="where the learning rate starts")
+    batch_size: int = Field(default=10, ge=1, description="stream examples in one step")
+    replay_batch: int = Field(default=32, ge=0, description="examples replayed from the buffer in one step")
+    learning_rate: float = Field(default=0.03, gt=0, description="where the learning rate starts")
     decay: float | None = Field(
-        None, gt=0, le=1, description="the learning rate is multiplied by this for every example seen, and never resets"
+        default=None,
+        gt=0,
+        le=1,
+        description="the learning rate is multiplied by this for every example seen, and never resets",
     )
     decay_horizon: int | None = Field(
-        None, ge=1, description="instead of decay: the number of examples after which a sixth of the rate is left"
+        default=None,
+        ge=1,
+        description="instead of decay: the number of examples after which a sixth of the rate is left",
     )
-    decay_min_ratio: float = Field(1 / 6, ge=0, le=1, description="the rate never falls below this share of its start")
+    decay_min_ratio: float = Field(
+        default=1 / 6, ge=0, le=1, description="the rate never falls below this share of its start"
+    )
 
-    buffer_size: int = Field(1000, ge=0, description="examples remembered for replay")
+    buffer_size: int = Field(default=1000, ge=0, description="examples remembered for replay")
     eviction: Literal["reservoir", "brs", "lars+brs"] = Field(
-        "reservoir", description="who makes room: any example, the largest class, or low losses of large classes"
+        default="reservoir",
+        description="who makes room: any example, the largest class, or low losses of large classes",
     )
     bias: Literal["none", "bic", "cbic"] = Field(
-        "none", description="correct predictions for the last class group (bic) or for every group (cbic)"
+        default="none", description="correct predictions for the last class group (bic) or for every group (cbic)"
     )
     bias_refit_every: int = Field(
-        2000, ge=0, description="examples between two refits of the bias inside a class group (0: at its end only)"
+        default=5000,
+        ge=0,
+        description="examples between two refits of the bias inside a class group (0: at its end only)",
     )
-    bias_examples: int = Field(5000, ge=1, description="buffer examples a bias refit looks at, at the most")
+    bias_examples: int = Field(default=5000, ge=1, description="buffer examples a bias refit looks at, at the most")
 
-    augment: Literal["none", "crop-flip"] = Field("none", description="how pictures are varied while learning")
-    crop_padding: int = Field(4, ge=1, description="pixels around a picture that a random crop may reach into")
-    buffer_augment: bool = Field(False, description="remember pictures as they came and vary them anew at each replay")
+    augment: Literal["none", "crop-flip"] = Field(default="none", description="how pictures are varied while learning")
+    crop_padding: int = Field(default=4, ge=1, description="pixels around a picture that a random crop may reach into")
+    buffer_augment: bool = Field(
+        default=False, description="remember pictures as they came and vary them anew at each replay"
+    )
     normalise: Literal["none", "running"] | Normalisation = Field(
-        "none", description="none, {mean, std}, or running (standardise features by what was seen so far)"
+        default="none", description="none, {mean, std}, or running (standardise features by what was seen so far)"
     )
 
-    classes: list[str] = Field([], description="class names, when all are known beforehand")
-    max_classes: int = Field(1000, ge=1, description="one class more than this is refused")
+    classes: list[str] = Field(default=[], description="class names, when all are known beforehand")
+    max_classes: int = Field(default=1000, ge=1, description="one class more than this is refused")
     group_span: int = Field(
-        500, ge=0, description="a new class this many examples after its group opened still belongs to that group"
+        default=500,
+        ge=0,
+        description="a new class this many examples after its group opened still belongs to that group",
     )
-    seed: int = Field(0, ge=0, description="same records and same seed, same bits")
+    seed: int = Field(default=0, ge=0, description="same records and same seed, same bits")
 
     @model_validator(mode="after")
     def _complete_and_check(self) -> Self:

@@ -205,7 +205,7 @@ def test_memory_is_bounded(name: str) -> None:
         grown = tracemalloc.get_traced_memory()[0] - before
     finally:
         tracemalloc.stop()
-    assert grown < 20_000
+    assert grown < 100_000  # of 6,000 more examples
 
 
 def test_works_on_pictures(settings: LearnerSettings) -> None:

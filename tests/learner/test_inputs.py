@@ -43,13 +43,14 @@ def test_running_standardisation_knows_the_mean_so_far() -> None:
 
 def test_running_standardisation_lets_badly_scaled_features_be_learned() -> None:
     scales = np.array([1e4, 1e-4, 1] * 4, np.float32)
+    stream = blobs(["a", "b", "c"], 100)
     known = {}
     for normalise in ("none", "running"):
         learner = Learner(LearnerSettings(normalise=normalise, buffer_size=50))
-        stream = blobs(["a", "b", "c"], 100)
-        learner.learn(stream.inputs * scales, stream.labels)
+        report = learner.learn(stream.inputs * scales, stream.labels)
         answers = learner.predict(stream.inputs * scales).labels
         known[normalise] = np.mean([a == b for a, b in zip(answers, stream.labels, strict=True)])
+        assert (len(report.discarded) > 0) == (normalise == "none")
     assert known["running"] > 0.95 > known["none"]
 
 

@@ -13,6 +13,7 @@ from torchvision import models
 from streamlearn import Learner, LearnerSettings, read_weights
 from streamlearn.errors import SettingsError, StateIncompatible
 from streamlearn.learner.models import build_network
+from streamlearn.learner.randomness import Randomness
 from tests.learner.states import state_of
 from tests.learner.streams import pictures
 
@@ -23,13 +24,13 @@ from tests.learner.streams import pictures
 )
 def test_parameter_counts(model: str, shape: tuple[int, ...], count: int) -> None:
     network = build_network(LearnerSettings(model=model), shape)
-    network.grow(10, np.random.default_rng(0))
+    network.grow(10, Randomness(0))
     assert sum(parameter.numel() for parameter in network.parameters()) == count
 
 
 def test_a_head_that_grows_keeps_what_it_has() -> None:
     network = build_network(LearnerSettings(), (5,))
-    rng = np.random.default_rng(0)
+    rng = Randomness(0)
     network.grow(3, rng)
     inputs = torch.rand(4, 5)
     before = network.answering(inputs)

@@ -30,6 +30,7 @@ from streamlearn.learner.buffer import Buffer
 from streamlearn.learner.decay import Decay
 from streamlearn.learner.inputs import Inputs
 from streamlearn.learner.models import Network
+from streamlearn.learner.randomness import Randomness
 from streamlearn.learner.report import Batch, Step
 from streamlearn.records.record import Array
 from streamlearn.settings.learner import LearnerSettings
@@ -46,14 +47,14 @@ class Parts:
     network: Network
     buffer: Buffer
     decay: Decay
-    rng: np.random.Generator
+    chance: Randomness
     new_network: Callable[[], Network]  # as it was before the first example
 
 
 class Method(ABC):
     def __init__(self, parts: Parts) -> None:
         self.settings, self.inputs, self.network = parts.settings, parts.inputs, parts.network
-        self.buffer, self.decay, self.rng = parts.buffer, parts.decay, parts.rng
+        self.buffer, self.decay, self.chance = parts.buffer, parts.decay, parts.chance
         self.new_network = parts.new_network
 
     @abstractmethod
@@ -90,4 +91,4 @@ class Method(ABC):
     def augmented(self, inputs: Array) -> Array:
         if self.settings.augment == "none" or inputs.dtype != np.uint8:
             return inputs
-        return crop_flip(inputs.view(np.uint8), self.settings.crop_padding, self.rng)
+        return crop_flip(inputs.view(np.uint8), self.settings.crop_padding, self.chance.arrays)

@@ -21,30 +21,28 @@ class ExperienceReplay(Method):
         rate = self.decay.rate(seen)
 
         # 2. Draw from the filled slots of the buffer, without replacement.
-        slots = self.buffer.draw(self.settings.replay_batch, self.rng)
-        replayed = self.buffer.inputs[slots]
+        slots = self.buffer.draw(self.settings.replay_batch, self.chance)
+        replayed, classes = self.buffer.inputs[slots], self.buffer.classes[slots].tolist()
 
         # 3. IBA: the buffer holds examples as they came; stream and replay are varied independently, then normalised.
         fresh = self.augmented(batch.inputs)
         remembered = batch.inputs if self.settings.buffer_augment else fresh
         if self.settings.buffer_augment:
             replayed = self.augmented(replayed)
-        inputs = self.inputs.tensor(np.concatenate([fresh, replayed]))
-        targets = torch.from_numpy(np.concatenate([batch.outputs, self.buffer.classes[slots]]))
+        inputs = self.inputs.tensor(fresh, replayed)
 
         # 4. One forward pass over both, the loss of each example, one step of gradient descent on their mean.
         outputs = self.network.learning(inputs)
-        losses = F.cross_entropy(outputs, targets, reduction="none")
-        self.network.descend(losses.mean(), rate)
+        losses = F.cross_entropy(outputs, torch.from_numpy(np.array(batch.outputs + classes)), reduction="none")
+        found = self.network.descend(losses, rate)
 
         # 5. LARS and BRS: replayed slots get their new loss, then each stream example is offered with its own.
-        found = losses.detach().numpy()
-        self.buffer.refresh(slots, found[count:])
-        self.buffer.offer(remembered, batch.outputs, found[:count], batch.ids, seen, self.rng)
+        self.buffer.refresh(slots, classes, found[count:])
+        self.buffer.offer(remembered, batch.outputs, found[:count], batch.ids, seen, self.chance)
 
         return Step(
-            loss_stream=float(found[:count].sum()) / count,
-            loss_replay=float(found[count:].sum()) / len(slots) if len(slots) else None,
+            loss_stream=sum(found[:count]) / count,
+            loss_replay=sum(found[count:]) / len(slots) if len(slots) else None,
             learning_rate=rate,
-            answers=outputs.detach().numpy()[:count],
+            outputs=outputs,
         )

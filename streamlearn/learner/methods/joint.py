@@ -26,11 +26,12 @@ class Joint(GradientDescent):
     def end_group(self, seen: int) -> None:
         """From new weights, one pass over everything kept; at the end it is the network in force."""
         network = self.new_network()
-        network.grow(self.network.outputs, self.rng)
-        order = self.rng.permutation(self.buffer.filled())
+        network.grow(self.network.outputs, self.chance)
+        order = self.chance.arrays.permutation(self.buffer.filled())
         for start in range(0, len(order), self.settings.batch_size):
             slots = order[start : start + self.settings.batch_size]
             inputs = self.inputs.tensor(self.augmented(self.buffer.inputs[slots]))
             targets = torch.from_numpy(self.buffer.classes[slots].astype(np.int64))
-            network.descend(F.cross_entropy(network.learning(inputs), targets), self.decay.rate(start))
+            losses = F.cross_entropy(network.learning(inputs), targets, reduction="none")
+            network.descend(losses, self.decay.rate(start))
         self.network.replace(network.body, network.head)

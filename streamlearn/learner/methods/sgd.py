@@ -17,9 +17,8 @@ class GradientDescent(Method):
         rate = self.decay.rate(seen)
         inputs = self.inputs.tensor(self.augmented(batch.inputs))
         outputs = self.network.learning(inputs)
-        losses = F.cross_entropy(outputs, torch.from_numpy(batch.outputs), reduction="none")
-        self.network.descend(losses.mean(), rate)
-        found = losses.detach().numpy()
+        losses = F.cross_entropy(outputs, torch.tensor(batch.outputs), reduction="none")
+        found = self.network.descend(losses, rate)
         if self.buffer.capacity:
-            self.buffer.offer(batch.inputs, batch.outputs, found, batch.ids, seen, self.rng)
-        return Step(float(found.mean()), None, rate, outputs.detach().numpy())
+            self.buffer.offer(batch.inputs, batch.outputs, found, batch.ids, seen, self.chance)
+        return Step(sum(found) / len(found), None, rate, outputs)
