@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -68,9 +69,10 @@ class AnsweringModel(nn.Module):
         scores = self.network(values)[:, self.known]
         return torch.softmax(scores * self.scale + self.shift, dim=1)
 
-    def example(self) -> Tensor:
-        """A batch to follow through the network. Of two: exporters take a batch of one for a constant."""
-        return torch.zeros((2, *self.shape), dtype=torch.uint8 if self.pictures else torch.float32)
+    def example(self, count: int = 2) -> Tensor:
+        """A batch to follow through the network. Not of one: exporters take that for a constant."""
+        values = torch.arange(count * prod(self.shape)).remainder(251)  # prime: no two rows alike
+        return values.reshape(count, *self.shape).to(torch.uint8 if self.pictures else torch.float32)
 
     def about(self) -> dict[str, str]:
         """What a file says about itself, each entry as JSON; enough to answer with the bare weights."""

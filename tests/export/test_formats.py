@@ -15,8 +15,8 @@ import torch
 from safetensors import safe_open
 
 from streamlearn import Learner, LearnerSettings
-from streamlearn.errors import SettingsError, StateIncompatible
-from streamlearn.export import Format, export_model
+from streamlearn.errors import SettingsError, StateIncompatible, StreamlearnError
+from streamlearn.export import Format, export_model, model
 from streamlearn.learner.methods import METHODS
 from streamlearn.learner.models import build_network
 from streamlearn.records.record import Array
@@ -150,6 +150,27 @@ def test_a_method_that_answers_by_more_than_its_network(monkeypatch):
     monkeypatch.setitem(METHODS, "er", Nearest)
     with pytest.raises(SettingsError, match="method er answers by more than its network"):
         export_model(state, Format.SAFETENSORS)
+
+
+class ShareOfTheBatch(torch.nn.Module):
+    """Takes the size of its batch for a constant once it is traced."""
+
+    def forward(self, inputs):
+        return inputs / int(inputs.shape[0])
+
+
+def test_torchscript_for_one_batch_size_only_is_refused(monkeypatch):
+    state, _, _ = learned(linear_running)
+    real = model.build_network
+
+    def with_a_trap(*args):
+        network = real(*args)
+        network.replace(ShareOfTheBatch(), network.head)
+        return network
+
+    monkeypatch.setattr(model, "build_network", with_a_trap)
+    with pytest.raises(StreamlearnError, match="one batch size only"):
+        export_model(state, Format.TORCHSCRIPT)
 
 
 def test_more_than_an_onnx_file_can_hold(monkeypatch):
