@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,40 @@ from streamlearn.learner.randomness import Randomness
 from streamlearn.records.record import Array
 
 EMPTY = -1
+_LOADED_AT_ONCE = 1024  # `inputs` may be read from elsewhere as it is asked for
+
+
+class FrozenInputs:
+    """The inputs of the first slots as they were at one moment. What is written over meanwhile is kept aside first, so
+    freezing costs nothing at once and little later. `keys` are the arrival numbers: same key, same content.
+    """
+
+    def __init__(self, buffer: Buffer, count: int) -> None:
+        self.keys: NDArray[np.int64] = buffer.arrivals[:count].copy()
+        self.dtype, self.row_shape = buffer.inputs.dtype, buffer.inputs.shape[1:]
+        self._buffer = buffer
+        self._aside: dict[int, Array] = {}
+        self._lock = Lock()
+
+    def write_over(self, slots: list[int] | NDArray[np.int64], inputs: Array) -> None:
+        with self._lock:
+            for slot in map(int, slots):
+                if slot not in self._aside:
+                    self._aside[slot] = self._buffer.inputs[slot].copy()
+            self._buffer.inputs[slots] = inputs
+
+    def read(self, rows: NDArray[np.int64]) -> Array:
+        with self._lock:
+            inputs: Array = self._buffer.inputs[rows]
+            for place, row in enumerate(rows.tolist() if self._aside else ()):
+                if row in self._aside:
+                    inputs[place] = self._aside[row]
+        return inputs
+
+    def release(self) -> None:
+        with self._lock:
+            self._aside.clear()
+        self._buffer.thaw()
 
 
 class Buffer:
@@ -36,6 +71,7 @@ class Buffer:
         self._eviction = eviction
         self._holes: list[int] = []  # erased slots, the next one to fill last
         self._filled: NDArray[np.int64] | None = None  # the filled slots while there are holes
+        self._frozen: FrozenInputs | None = None
 
     def __len__(self) -> int:
         return self.size
@@ -108,7 +144,11 @@ class Buffer:
 
     def _write(self, slots: list[int] | NDArray[np.int64], inputs: Array) -> None:
         """The only place where an example's content changes."""
-        self.inputs[slots] = inputs
+        frozen = self._frozen  # once: the thread that reads it may let go of it now
+        if frozen is None:
+            self.inputs[slots] = inputs
+        else:
+            frozen.write_over(slots, inputs)
 
     def _occupy(self, slot: int, output: int, loss: float, arrival: int, id: str | None) -> None:
         self.classes[slot], self.losses[slot], self.arrivals[slot], self.ids[slot] = output, loss, arrival, id
@@ -131,6 +171,16 @@ class Buffer:
         self._holes = np.flatnonzero(self.classes[:end] == EMPTY)[::-1].tolist()
         self._filled = None
 
+    def freeze(self) -> FrozenInputs:
+        """The inputs as they are now, for another thread to read while learning goes on. One at a time."""
+        if self._frozen is not None:
+            raise RuntimeError("the buffer is frozen already")
+        self._frozen = FrozenInputs(self, self.size + len(self._holes))
+        return self._frozen
+
+    def thaw(self) -> None:
+        self._frozen = None
+
     def state_dict(self, *, copy: bool = True) -> dict[str, Any]:
         """All of it, up to the last filled slot. Without `copy`, arrays that the next step may change."""
         end = self.size + len(self._holes)
@@ -143,7 +193,9 @@ class Buffer:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         end = len(state["classes"])
         self.classes[end:], self.arrivals[end:], self.losses[end:], self.ids[end:] = EMPTY, EMPTY, 0, None
-        self._write(np.arange(end), state["inputs"])
+        for start in range(0, end, _LOADED_AT_ONCE):
+            slots = np.arange(start, min(end, start + _LOADED_AT_ONCE))
+            self._write(slots, state["inputs"][slots])
         for name in ("classes", "losses", "arrivals"):
             getattr(self, name)[:end] = state[name]
         self.ids[:end] = texts.unpack(state["ids"])

@@ -89,7 +89,10 @@ class Settings(_Table):
         default=Path("streamlearn-state"), description="where checkpoints, snapshots and the embedded log live"
     )
     threads: int = Field(
-        default=2, ge=1, le=1024, description="processor threads that torch may use; the same number, the same bits"
+        default=1,
+        ge=1,
+        le=1024,
+        description="processor threads that torch may use (more only pay for large networks); same number, same bits",
     )
     quiet: bool = Field(default=False, description="no progress on the terminal")
     learner: LearnerSettings = Field(default_factory=lambda: LearnerSettings.model_validate({}))

@@ -1,0 +1,89 @@
+"""`streamlearn serve`: follow a stream and learn from it until told to stop."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from contextlib import nullcontext
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from streamlearn.cli.options import ConfigFile, PresetName, SetAny, StateDir, StreamUrl, load_from_flags
+
+if TYPE_CHECKING:
+    from streamlearn.settings.daemon import Settings
+
+FromEarliest = Annotated[
+    bool,
+    typer.Option(
+        "--from-earliest",
+        help="If the checkpoint's position is gone from the stream, go on from the earliest record left.",
+    ),
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No live lines on the terminal, only the log.")]
+UntilIdle = Annotated[
+    bool, typer.Option("--until-idle", help="Stop cleanly when everything on the stream has been learned.")
+]
+
+
+def serve(
+    config: ConfigFile = None,
+    stream: StreamUrl = None,
+    state_dir: StateDir = None,
+    preset: PresetName = None,
+    settings: SetAny = None,
+    from_earliest: FromEarliest = False,
+    quiet: Quiet = False,
+    until_idle: UntilIdle = False,
+) -> None:
+    """Follow a stream and learn from each record once, for as long as it runs.
+
+    Everything it knows is saved in the state directory, together with its position in the stream: stop it (Ctrl-C or
+    SIGTERM), kill it, start it again, and it goes on exactly where it was.
+    """
+    flags = list(settings or ())
+    flags += ["stream.from_earliest=true"] if from_earliest else []
+    flags += ["quiet=true"] if quiet else []
+    run(load_from_flags(config, stream, state_dir, preset, flags).settings, until_idle=until_idle)
+
+
+class StopFlag:
+    """Signal handlers only set a flag. A second Ctrl-C leaves at once, which is as safe as a power cut."""
+
+    def __init__(self) -> None:
+        self.raised = False
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._raise)
+
+    def _raise(self, number: int, frame: FrameType | None) -> None:
+        if self.raised and number == signal.SIGINT:
+            os._exit(130)
+        self.raised = True
+
+
+def run(settings: Settings, *, until_idle: bool = False) -> None:
+    from rich.console import Console
+
+    from streamlearn import logs
+    from streamlearn.settings.tree import secret_values
+
+    logs.configure(settings.log.format, settings.log.level, secrets=secret_values(settings))
+    flag = StopFlag()  # before the slow imports, so that an early Ctrl-C is heard
+
+    from streamlearn.daemon.display import Display
+    from streamlearn.daemon.learning import Learning
+
+    console = Console(stderr=True)
+    live = console.is_terminal and not settings.quiet
+    display: Any = Display(console) if live else nullcontext(lambda learning: None)
+
+    def stop() -> bool:
+        return flag.raised or (until_idle and learning.caught_up)
+
+    with display as tick:
+        learning = Learning(settings, stop, tick)
+        learning.run()
+    sys.stdout.flush()

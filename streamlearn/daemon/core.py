@@ -1,0 +1,253 @@
+"""What a record does to the state. No clock, no threads: the same records in the same order give the same state.
+
+The path of one record: decode (or dead letter), wait for the batch to be full, answer, learn; held-out records are
+answered only. Where a batch ends depends on the records alone: when it is full, or at an event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+
+from streamlearn.accuracy import Accuracy, Source
+from streamlearn.daemon.counters import Counters
+from streamlearn.daemon.happenings import Happening, Kind
+from streamlearn.errors import BadRecord, StateIncompatible, StreamError
+from streamlearn.learner import Learner, Report
+from streamlearn.records.decode import Decoder
+from streamlearn.records.pending import Pending, stacked
+from streamlearn.records.reasons import refused
+from streamlearn.records.record import Event, Example, Position, Record
+from streamlearn.settings.daemon import Settings
+
+FORMAT = 1
+EVALUATED_AT_ONCE = 256
+MOST_DISCARDED_IN_A_ROW = 10
+
+Refuse = Callable[[Record, BadRecord], None]
+
+
+class Core:
+    """Everything a checkpoint holds, and `take`, which moves it one record further.
+
+    `refuse` makes a dead letter and returns when it is durable.
+    """
+
+    def __init__(self, settings: Settings, learner: Learner, refuse: Refuse) -> None:
+        self.settings, self.learner = settings, learner
+        self.counters = Counters(settings.records.bad_window)
+        self.accuracy = Accuracy(settings.accuracy.window)
+        self.last_report = Report()
+        self.last_timestamp = 0  # of the newest record, milliseconds since 1970
+        self.happenings: list[Happening] = []
+        self._refuse = refuse
+        self._decoder = Decoder(settings.records.limits())
+        self._training, self._held_out = Pending(), Pending()
+        self._batch_size = settings.learner.batch_size
+        self._shape: tuple[int, ...] | None = None  # of every input, from the first on
+        self._dtype: np.dtype[Any] | None = None
+        self._labels: set[str] = set()  # classes known or about to be
+        self._offsets: dict[int, int] = {}  # of the next record of each partition
+        self._stream_id = ""
+        self._turn = 0
+
+    # ------------------------------------------------------------------ one record
+
+    def take(self, record: Record) -> None:
+        """Raises StreamError when going on would do harm. The record that led to it has been taken in by then."""
+        try:
+            found = self._decoder.decode(record)
+            if isinstance(found, Example):
+                self._admit(found)
+        except BadRecord as error:
+            self._refuse(record, error)
+            self._move_behind(record)
+            self.counters.rejected[error.reason] += 1
+            self.counters.record(bad=True)
+            self._happened("dead-letter", reason=error.reason, message=error.message, offset=record.offset)
+            if self.counters.bad_ratio > self.settings.records.max_bad_ratio:
+                raise StreamError(
+                    f"{self.counters.bad_ratio:.0%} of the last {self.settings.records.bad_window:,} records are bad "
+                    f"(the newest: {error.reason}: {error.message}), so learning has stopped and reads no further",
+                    "look at them with 'streamlearn dead-letters list', mend the producer, start again",
+                ) from None
+            return
+        self._move_behind(record)
+        self.counters.record(bad=False)
+        self.last_timestamp = record.timestamp
+        if isinstance(found, Event):
+            self._event(found)
+        elif found.split == "train":
+            self._training.add(found)
+            if len(self._training) >= self._batch_size:
+                self._learn()
+        else:
+            self._held_out.add(found)
+            if len(self._held_out) >= EVALUATED_AT_ONCE:
+                self._evaluate()
+
+    def _admit(self, example: Example) -> None:
+        """Can the learner take this one? What it would refuse is found here, record by record."""
+        shape, dtype = example.input.shape, example.input.dtype
+        if self._shape is None:
+            self._shape, self._dtype = shape, dtype
+        elif shape != self._shape or dtype != self._dtype:
+            raise refused(
+                "wrong-shape",
+                f"the input is {dtype} of shape {shape}; this daemon learns {self._dtype} of {self._shape}",
+            )
+        if example.label not in self._labels and example.split == "train":
+            if len(self._labels) >= self.settings.learner.max_classes:
+                raise refused(
+                    "too-many-classes",
+                    f"{example.label!r} would be one class more than {len(self._labels)} (max_classes)",
+                )
+            self._labels.add(example.label)
+
+    def _event(self, event: Event) -> None:
+        self._evaluate()
+        if len(self._training):
+            self._learn()
+        self._note(self.learner.end_group())
+        self._happened(event.kind, examples=self.counters.examples_learned)
+
+    # ------------------------------------------------------------------ where in the stream
+
+    @property
+    def position(self) -> Position | None:
+        """Behind the last record taken; None before a stream was opened."""
+        return Position(dict(self._offsets), self._stream_id, self._turn) if self._stream_id else None
+
+    @position.setter
+    def position(self, position: Position) -> None:
+        self._offsets, self._stream_id, self._turn = dict(position.offsets), position.stream_id, position.turn
+
+    def _move_behind(self, record: Record) -> None:
+        self._offsets[record.partition] = record.offset + 1
+        if len(self._offsets) > 1:
+            order = sorted(self._offsets)
+            self._turn = order[(order.index(record.partition) + 1) % len(order)]
+
+    # ------------------------------------------------------------------ one batch
+
+    def _learn(self) -> None:
+        self._evaluate()  # held-out records that came before are answered by the model they met
+        batch = self._training.take()
+        labels = [example.label for example in batch]
+        groups = [example.group for example in batch] if any(example.group for example in batch) else None
+        ids = [example.id for example in batch]
+        report = self.learner.learn(stacked(batch), labels, groups=groups, ids=ids, predict_first=True)
+        assert report.predicted is not None
+        self._score("prequential", labels, report.predicted)
+        self.accuracy.learned()
+        self._note(report)
+        self.last_report = report
+
+    def _evaluate(self) -> None:
+        if not len(self._held_out):
+            return
+        examples = self._held_out.take()
+        self.counters.examples_evaluated += len(examples)
+        answers = self.learner.predict(stacked(examples)).labels
+        self._score("eval", [example.label for example in examples], answers)
+
+    def _score(self, source: Source, labels: list[str], answers: list[str | None]) -> None:
+        table = self.learner.classes
+        group_of = {output: group.name for group in table.groups for output in group.classes}
+        names = {label: group_of[table.index[label]] for label in {*labels, *answers} if label in table.index}
+        self.accuracy.add(
+            source,
+            [
+                (names[label], label == answer, None if answer is None else names[answer])
+                for label, answer in zip(labels, answers, strict=True)
+                if label in names  # a class that was never learned belongs to no group
+            ],
+        )
+
+    def _note(self, report: Report) -> None:
+        counters = self.counters
+        counters.examples_learned += report.examples
+        counters.steps += report.steps
+        for label in report.new_classes:
+            self._happened("new-class", label=label, classes=len(self.learner.classes.index))
+        counters.new_class_events += len(report.new_groups)
+        for refit in report.refits:
+            counters.refits[refit.cause] += 1
+            bias = self.learner.bias
+            self._happened("bias-refit", cause=refit.cause, group=refit.group, version=bias.version, alpha=bias.alpha)
+        for why in report.discarded:
+            counters.steps_discarded += 1
+            counters.discarded_in_a_row += 1
+            self._happened("step-discarded", why=why)
+        if report.steps:
+            counters.discarded_in_a_row = 0
+        if counters.discarded_in_a_row >= MOST_DISCARDED_IN_A_ROW:
+            raise StreamError(
+                f"{counters.discarded_in_a_row} steps in a row were not finite ({report.discarded[-1]}); "
+                "all were undone, and learning has stopped",
+                "a smaller learning_rate usually helps; 'streamlearn checkpoints rollback' goes back to an older state",
+            )
+
+    def _happened(self, kind: Kind, **fields: Any) -> None:
+        self.happenings.append(Happening(kind, fields))
+
+    # ------------------------------------------------------------------ state
+
+    def state_dict(self) -> dict[str, Any]:
+        """Copies of everything but the buffer's inputs, which are frozen: whoever saves them must release them."""
+        learner = self.learner.state_dict(copy=False)
+        learner["network"] = None if learner["network"] is None else _copied(learner["network"])
+        if learner["buffer"] is not None:
+            assert self.learner.buffer is not None
+            learner["buffer"] = _copied(learner["buffer"] | {"inputs": None})
+            learner["buffer"]["inputs"] = self.learner.buffer.freeze()
+        position = self.position
+        return {
+            "format": FORMAT,
+            "torch": torch.__version__,
+            "threads": torch.get_num_threads(),
+            "learner": learner,
+            "training": self._training.state_dict(),
+            "held_out": self._held_out.state_dict(),
+            "accuracy": self.accuracy.state_dict(),
+            "counters": self.counters.state_dict(),
+            "last_timestamp": self.last_timestamp,
+            "position": None if position is None else position_to_plain(position),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        if state["format"] > FORMAT:
+            raise StateIncompatible(
+                f"the checkpoint has format {state['format']}, this version of streamlearn reads up to {FORMAT}"
+            )
+        self.learner.load_state_dict(state["learner"])
+        self._training.load_state_dict(state["training"])
+        self._held_out.load_state_dict(state["held_out"])
+        self.accuracy.load_state_dict(state["accuracy"])
+        self.counters.load_state_dict(state["counters"])
+        self.last_timestamp = state["last_timestamp"]
+        if state["position"] is not None:
+            self.position = position_from_plain(state["position"])
+        self._labels = set(self.learner.classes.index) | {example.label for example in self._training.examples}
+        waiting = self._training.examples + self._held_out.examples
+        if self.learner.method is not None:
+            self._shape, self._dtype = self.learner.method.inputs.shape, self.learner.method.inputs.dtype
+        elif waiting:
+            self._shape, self._dtype = waiting[0].input.shape, waiting[0].input.dtype
+
+
+def _copied(tree: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value.copy() if isinstance(value, np.ndarray) else value for name, value in tree.items()}
+
+
+def position_to_plain(position: Position) -> dict[str, Any]:
+    offsets = {str(partition): offset for partition, offset in position.offsets.items()}
+    return {"offsets": offsets, "stream_id": position.stream_id, "turn": position.turn}
+
+
+def position_from_plain(plain: Mapping[str, Any]) -> Position:
+    offsets = {int(partition): offset for partition, offset in plain["offsets"].items()}
+    return Position(offsets, plain["stream_id"], plain["turn"])

@@ -1,0 +1,260 @@
+"""The learner's whole life: startup, main loop, shutdown."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+import torch
+
+from streamlearn.checkpoint.retention import Retention
+from streamlearn.checkpoint.store import CheckpointStore
+from streamlearn.daemon.core import Core, position_from_plain
+from streamlearn.daemon.happenings import Happening
+from streamlearn.daemon.saving import Saver
+from streamlearn.errors import BadRecord, StreamAway, StreamlearnError
+from streamlearn.learner import Learner
+from streamlearn.lock import DirectoryLock
+from streamlearn.logs import event_logger
+from streamlearn.records.record import Record
+from streamlearn.settings.daemon import Settings
+from streamlearn.stream.url import open_stream
+from streamlearn.weights import read_weights
+
+log = event_logger("learner")
+
+POLL_RECORDS = 500
+POLL_SECONDS = 0.2
+LOOK_SECONDS = 1.0  # between two looks at the lag
+LONGEST_WAIT = 5.0  # between two tries to reach a stream that is away
+
+
+class Stopping(Exception):
+    """Somebody asked to stop while we waited for something."""
+
+
+class Learning:
+    """Follows the stream until `stop` says so. `tick` is called about ten times a second, whatever happens."""
+
+    def __init__(self, settings: Settings, stop: Callable[[], bool], tick: Callable[[Learning], None]) -> None:
+        self.settings = settings
+        self.reason: str | None = None  # why nothing is learned right now, if it should be
+        self.idle = True
+        self.stopped = False
+        self.stream_url = settings.stream_url
+        self.lag: int | None = None
+        self.fallbacks = 0  # damaged checkpoints passed over at the start
+        self._stop, self._tick = stop, tick
+        self._lock = DirectoryLock(settings.state_dir)
+        keep = settings.checkpoint
+        self._store = CheckpointStore(settings.state_dir, Retention(keep.keep, keep.keep_every, keep.keep_long))
+        self._stream = open_stream(settings.stream_url, settings.stream)
+        self._looked_at = self._ticked_at = 0.0
+        self._passed: Any = None
+
+    @property
+    def caught_up(self) -> bool:
+        """Nothing is left on the stream to learn."""
+        return self.idle and self.lag == 0 and self.reason is None
+
+    def run(self) -> None:
+        self.startup()
+        try:
+            self.main_loop()
+        except Stopping:
+            pass
+        except StreamlearnError as error:
+            self.reason = error.message
+            self.shutdown()
+            raise
+        self.shutdown()
+
+    # ------------------------------------------------------------------ startup
+
+    def startup(self) -> None:
+        """Lock, load, open: in this order, so that nothing is touched that another daemon owns."""
+        self._lock.acquire()
+        torch.set_num_threads(self.settings.threads)
+        learner = self.settings.learner
+        self.core = Core(
+            self.settings,
+            Learner(learner, weights=read_weights(learner.weights) if learner.weights else None),
+            self._send_dead_letter,
+        )
+        self._restore()
+        every = self.settings.checkpoint
+        self.saver = Saver(self._store, self.core, every.every_examples, every.every_seconds)
+        position = self.core.position
+        allow_gap = self.settings.stream.from_earliest
+        self.core.position = self._patiently(lambda: self._stream.open(position, allow_gap=allow_gap))
+        log.info(
+            "following the stream",
+            url=self._stream.url,
+            offsets=dict(self.core.position.offsets) if self.core.position else {},
+            examples=self.core.counters.examples_learned,
+        )
+
+    def _restore(self) -> None:
+        loaded = self._store.load()
+        if loaded is None:
+            return
+        for skipped in loaded.skipped:
+            self.fallbacks += 1
+            log.warning("a damaged checkpoint was passed over", number=skipped.number, why=skipped.reason)
+        tree = loaded.tree
+        if tree["learner"]["buffer"] is not None:
+            tree["learner"]["buffer"]["inputs"] = _Readable(tree["learner"]["buffer"]["inputs"])
+        self.core.load_state_dict(tree)
+        changed = _changed(tree["learner"]["settings"], self.settings.learner.model_dump(mode="json"))
+        if tree["threads"] != torch.get_num_threads() or tree["torch"] != torch.__version__:
+            changed["arithmetic"] = f"torch {tree['torch']} with {tree['threads']} threads before"
+        if changed:
+            log.info("settings changed since the checkpoint", **changed)
+        if self.core.counters.bad_ratio > self.settings.records.max_bad_ratio:
+            self.core.counters.forgive()
+        self.core.counters.discarded_in_a_row = 0
+        log.info("restored", checkpoint=loaded.info.number, examples=loaded.info.examples_seen)
+
+    # ------------------------------------------------------------------ main loop
+
+    def main_loop(self) -> None:
+        while not self._stop():
+            self._look()
+            if self.saver.due_by_time():
+                self.saver.save()
+            if self.saver.failures_in_a_row >= self.settings.checkpoint.max_failures:
+                self._blocked("checkpoints cannot be written: " + self.saver.last_failure)
+                continue
+            try:
+                records = self._stream.poll(POLL_RECORDS, POLL_SECONDS)
+            except StreamAway as error:
+                self._wait_for_stream(error, 0.5)
+                continue
+            self.reason = None
+            self.idle = not records
+            for record in records:
+                self.core.take(record)
+                if self.core.happenings:
+                    self._tell()
+                if self.saver.due_by_examples():
+                    self.saver.save()
+                self._look()
+
+    def _look(self) -> None:
+        """Now and then: how far behind are we, and let others have a look at us."""
+        now = time.monotonic()
+        if now - self._ticked_at < 0.1:
+            return
+        self._ticked_at = now
+        if now - self._looked_at >= LOOK_SECONDS:
+            self._looked_at = now
+            self._measure_lag()
+            self._pass_on()
+        self._tick(self)
+
+    def _measure_lag(self) -> None:
+        position = self.core.position
+        if position is None:
+            return
+        try:
+            ends = self._stream.ends()
+        except StreamAway:
+            self.lag = None
+            return
+        self.lag = sum(max(0, end - position.offsets.get(partition, 0)) for partition, end in ends.items())
+
+    def _pass_on(self) -> None:
+        """Tell the stream, after a save, what no checkpoint needs any more."""
+        last = self.saver.last
+        if last is None or last.number == self._passed:
+            return
+        self._passed = last.number
+        oldest = next((position for position in self._store.positions() if position is not None), None)
+        if oldest is not None and last.position is not None:
+            self._stream.passed(position_from_plain(last.position), position_from_plain(oldest))
+
+    def _tell(self) -> None:
+        happened, self.core.happenings = self.core.happenings, []
+        for happening in happened:
+            tell(happening)
+            if happening.kind == "flush":
+                self.saver.save()
+
+    # ------------------------------------------------------------------ waiting for others
+
+    def _send_dead_letter(self, record: Record, error: BadRecord) -> None:
+        """The position does not move past a bad record before its dead letter is durable."""
+        self._patiently(lambda: self._stream.send_dead_letter(record, error.reason, error.message))
+
+    def _patiently(self, action: Callable[[], Any]) -> Any:
+        wait = 0.5
+        while True:
+            try:
+                result = action()
+            except StreamAway as error:
+                self._wait_for_stream(error, wait)
+                wait = min(2 * wait, LONGEST_WAIT)
+            else:
+                self.reason = None
+                return result
+
+    def _wait_for_stream(self, error: StreamAway, seconds: float) -> None:
+        log.warning("the stream does not answer; trying again", error=str(error))
+        self.lag = None
+        self._blocked(error.message, seconds)
+
+    def _blocked(self, reason: str, seconds: float = 0.2) -> None:
+        self.reason, self.idle = reason, True
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            if self._stop():
+                raise Stopping
+            self._tick(self)
+            time.sleep(0.1)
+
+    # ------------------------------------------------------------------ shutdown
+
+    def shutdown(self) -> None:
+        """Whatever led here, the state is whole: it is what the records taken so far make of it."""
+        self.stopped = True
+        self.saver.save(wait=True)
+        with suppress(StreamAway):  # only lag tools would have seen it
+            self._pass_on()
+        self._stream.close()
+        self._lock.release()
+        log.info(
+            "stopped", examples=self.core.counters.examples_learned, checkpoint=getattr(self.saver.last, "number", None)
+        )
+
+
+class _Readable:
+    """Rows of a checkpoint as the buffer wants them: by slots in square brackets."""
+
+    def __init__(self, rows: Any) -> None:
+        self._rows = rows
+
+    def __getitem__(self, slots: np.ndarray[Any, np.dtype[np.int64]]) -> Any:
+        return self._rows.read(slots)
+
+
+def _changed(before: dict[str, Any], now: dict[str, Any]) -> dict[str, str]:
+    names = sorted(name for name in now if name in before and before[name] != now[name])
+    return {name: f"{before[name]} -> {now[name]}" for name in names}
+
+
+def tell(happening: Happening) -> None:
+    """One line in the log for one happening."""
+    fields = happening.fields
+    if happening.kind == "dead-letter":
+        log.warning("a record was refused", **fields)
+    elif happening.kind == "step-discarded":
+        log.warning("a step was not finite and was undone", **fields)
+    elif happening.kind == "new-class":
+        log.info(f"new class {fields['label']!r}", classes=fields["classes"])
+    elif happening.kind == "bias-refit":
+        log.info(f"bias fitted anew, version {fields['version']}", cause=fields["cause"], group=fields["group"])
+    else:
+        log.info(f"{happening.kind} at {fields['examples']} examples")

@@ -1,0 +1,98 @@
+"""Saving beside learning: the state is handed over at once, and written by a thread of its own."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+from streamlearn.checkpoint.folder import CheckpointInfo
+from streamlearn.checkpoint.store import CheckpointStore
+from streamlearn.daemon.core import Core
+from streamlearn.logs import event_logger
+
+log = event_logger("checkpoint")
+
+RETRY_SECONDS = 5.0
+
+
+class Saver:
+    """One save at a time. A save that fails leaves the older checkpoints whole and is tried again soon."""
+
+    def __init__(self, store: CheckpointStore, core: Core, every_examples: int, every_seconds: float) -> None:
+        self.last: CheckpointInfo | None = None
+        self.saved = self.failed = 0
+        self.failures_in_a_row = 0
+        self.last_failure = ""
+        self.longest_pause = 0.0  # seconds that handing over a state ever took
+        self._store, self._core = store, core
+        self._every_examples, self._every_seconds = every_examples, every_seconds
+        self._thread: threading.Thread | None = None
+        self._next_at_examples = self._next_place()
+        self._tried_at = time.monotonic()
+        self._consumed_at_save = -1  # records consumed when the last good save began
+
+    def _next_place(self) -> int:
+        every = self._every_examples
+        return (self._core.counters.examples_learned // every + 1) * every if every else 0
+
+    @property
+    def busy(self) -> bool:
+        return self._thread is not None and self._thread.is_alive()
+
+    def due_by_examples(self) -> bool:
+        """Asked after every record, so that saves fall on the same places of a stream."""
+        return self._every_examples > 0 and self._core.counters.examples_learned >= self._next_at_examples
+
+    def due_by_time(self) -> bool:
+        waited = time.monotonic() - self._tried_at
+        if self.failures_in_a_row:
+            return waited >= min(RETRY_SECONDS, self._every_seconds or RETRY_SECONDS)
+        return 0 < self._every_seconds <= waited and self._unsaved()
+
+    def _unsaved(self) -> bool:
+        return self._core.counters.records_consumed != self._consumed_at_save
+
+    def save(self, *, wait: bool = False) -> None:
+        """Begin a save; if one is still being written, the next one that is due will do (unless told to wait)."""
+        self._next_at_examples = self._next_place()
+        if self.busy and not wait:
+            return
+        self.finish()
+        if wait and not self._unsaved() and not self.failures_in_a_row:
+            return
+        begun = self._tried_at = time.monotonic()
+        tree, seen = self._core.state_dict(), self._core.counters.examples_learned
+        arguments = (tree, seen, self._core.counters.records_consumed)
+        self._thread = threading.Thread(target=self._write, args=arguments, name="checkpoint")
+        self._thread.start()
+        self.longest_pause = max(self.longest_pause, time.monotonic() - begun)
+        if wait:
+            self.finish()
+
+    def finish(self) -> None:
+        """Wait for the save that is being written, if there is one."""
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+
+    def _write(self, tree: dict[str, Any], seen: int, consumed: int) -> None:
+        try:
+            info = self._store.write(tree, examples_seen=seen, position=tree["position"])
+        except OSError as error:
+            self.failed += 1
+            self.failures_in_a_row += 1
+            self.last_failure = f"{error.strerror or error}"
+            log.error("a checkpoint could not be written; the older ones are whole", error=self.last_failure)
+            return
+        self.saved += 1
+        if self.failures_in_a_row:
+            log.info("checkpoints can be written again", failed=self.failures_in_a_row)
+        self.failures_in_a_row = 0
+        self.last, self._consumed_at_save = info, consumed
+        log.info(
+            f"checkpoint {info.number} saved",
+            examples=info.examples_seen,
+            megabytes=round(info.bytes_written / 1e6, 2),
+            seconds=round(info.seconds, 3),
+        )
