@@ -12,8 +12,8 @@ PACKAGE = Path(__file__).parent.parent / "streamlearn"
 # From the bottom up. A module may import from its own room and from rooms below.
 ROOMS = [
     {"errors", "version"},
-    {"settings", "sample"},
-    {"records"},
+    {"settings"},
+    {"records", "sample"},
     {"learner"},
     {"stream", "checkpoint", "disk", "lock", "logs", "weights", "snapshot", "accuracy", "metrics", "export"},
     {"daemon"},

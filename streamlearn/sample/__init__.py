@@ -8,7 +8,9 @@ from importlib.resources import files
 import numpy as np
 from numpy.typing import NDArray
 
-NAMES = ("t-shirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle-boot")
+from streamlearn.settings.presets import FASHION_MNIST_CLASSES
+
+NAMES = FASHION_MNIST_CLASSES
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The paper's benchmarks as settings: the values its authors released, so that a comparison starts from the same place.
+"""The paper's benchmarks as settings: the values its authors released, but for those that say otherwise.
 
 A preset stands below everything else that is set. What depends on the buffer is taken for the listed size nearest to
 the one in force; what depends on the method only for the methods that the paper tuned.
@@ -12,7 +12,18 @@ from typing import Any, Final, TypeVar
 
 T = TypeVar("T")
 
-_FASHION = ("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot")
+FASHION_MNIST_CLASSES: Final = (
+    "T-shirt/top",
+    "Trouser",
+    "Pullover",
+    "Dress",
+    "Coat",
+    "Sandal",
+    "Shirt",
+    "Sneaker",
+    "Bag",
+    "Ankle boot",
+)
 _CIFAR10 = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 
 
@@ -37,10 +48,18 @@ def _pictures(mean: list[float], std: list[float]) -> dict[str, Any]:
 
 PRESETS: Final[dict[str, Preset]] = {
     "split-fashion-mnist": Preset(
-        common={"model": "mlp", "batch_size": 10, "augment": "none", "normalise": "none", "classes": list(_FASHION)},
-        decay=0.99995,
-        er_t_rates={200: 0.03, 500: 0.03, 1000: 0.1},
-        er_rates={200: (0.03, 128), 500: (0.1, 128), 1000: (0.1, 128)},
+        common={
+            "model": "mlp",
+            "batch_size": 10,
+            "augment": "none",
+            "normalise": "none",
+            "classes": list(FASHION_MNIST_CLASSES),
+        },
+        # Chosen on 6,000 training pictures held out; the authors released 0.99995 and 0.03 / 0.03 / 0.1.
+        decay=0.99997,
+        er_t_rates={200: 0.1, 500: 0.1, 1000: 0.1},
+        # The authors released a replay batch of 128 for 200, too; 32 is what gives the accuracy they report.
+        er_rates={200: (0.03, 32), 500: (0.1, 128), 1000: (0.1, 128)},
         no_replay_rate=0.2,
     ),
     "split-cifar10": Preset(
