@@ -145,7 +145,6 @@ def replay(
 @contextmanager
 def _opened(config: Path | None, url: str | None, state_dir: Path | None) -> Iterator[tuple[Stream, Settings]]:
     settings = load_from_flags(config, url, state_dir).settings
-    from streamlearn.stream.options import StreamOptions
     from streamlearn.stream.url import LogAddress, open_stream, parse_url
 
     address = parse_url(settings.stream_url)
@@ -154,7 +153,7 @@ def _opened(config: Path | None, url: str | None, state_dir: Path | None) -> Ite
             [f"{settings.stream_url}: there is no such log"],
             hint="say where the records are with --stream or --state-dir",
         )
-    stream = open_stream(settings.stream_url, StreamOptions.model_validate(settings.stream.options()))
+    stream = open_stream(settings.stream_url, settings.stream)
     try:
         yield stream, settings
     finally:

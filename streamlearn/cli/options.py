@@ -64,17 +64,16 @@ def _stream_faults(stream: StreamSettings) -> list[str]:
     """What `open_stream` would say, now, among all other faults."""
     if stream.url is None:
         return []
-    from streamlearn.stream.options import StreamOptions, check_kafka_options
+    from streamlearn.settings.stream import check_kafka_settings
     from streamlearn.stream.url import KafkaAddress, parse_url
 
     try:
         address = parse_url(stream.url)
         if isinstance(address, KafkaAddress):
-            options = StreamOptions.model_validate(stream.options())
-            check_kafka_options(options.kafka, [host for host, _ in address.servers])
+            check_kafka_settings(stream.kafka, [host for host, _ in address.servers])
     except SettingsError as error:
         hint = f" ({error.hint})" if error.hint else ""
-        return [f"{fault.replace('kafka: ', 'stream.kafka: ', 1)}{hint}" for fault in error.faults]
+        return [f"{fault}{hint}" for fault in error.faults]
     return []
 
 

@@ -1,15 +1,14 @@
-"""The `stream` table: where records come from and how the stream is reached.
-
-The stream's own options (`streamlearn.stream.options`) are the same values, one room further up, where nothing of the
-settings is known but what `options` gives. A test keeps the two alike.
-"""
+"""The `stream` table: where records come from and how the stream is reached. Nothing here opens anything."""
 
 from __future__ import annotations
 
+import ipaddress
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
+
+from streamlearn.errors import SettingsError
 
 
 class _Table(BaseModel):
@@ -46,6 +45,14 @@ class KafkaSettings(_Table):
     request_timeout: float = Field(default=5.0, gt=0.5, description="seconds one request may take")
     away_after: float = Field(default=3.0, gt=0, description="seconds of silence after which the broker counts as away")
 
+    @property
+    def encrypted(self) -> bool:
+        return self.security_protocol in ("SSL", "SASL_SSL")
+
+    @property
+    def authenticated(self) -> bool:
+        return self.security_protocol in ("SASL_PLAINTEXT", "SASL_SSL")
+
 
 class EmbeddedLogSettings(_Table):
     """For log: only: the embedded log."""
@@ -71,6 +78,47 @@ class StreamSettings(_Table):
     kafka: KafkaSettings = KafkaSettings()
     log: EmbeddedLogSettings = EmbeddedLogSettings()
 
-    def options(self) -> dict[str, Any]:
-        """What StreamOptions.model_validate takes."""
-        return {"kafka": self.kafka.model_dump(), "log": self.log.model_dump()}
+
+def check_kafka_settings(kafka: KafkaSettings, hosts: list[str]) -> None:
+    """Raises one SettingsError with every fault, above all credentials that would travel in the clear."""
+    faults = []
+    if kafka.authenticated and (kafka.username is None or kafka.password is None):
+        faults.append(f"stream.kafka: security_protocol {kafka.security_protocol} needs username and password")
+    if not kafka.authenticated and (kafka.username is not None or kafka.password is not None):
+        faults.append(
+            f"stream.kafka: username or password is set, but security_protocol {kafka.security_protocol}"
+            " does not use them; use SASL_SSL"
+        )
+    if (kafka.cert_file is None) != (kafka.key_file is None):
+        faults.append("stream.kafka: cert_file and key_file go together; only one of them is set")
+    if not kafka.encrypted and (kafka.ca_file is not None or kafka.cert_file is not None):
+        faults.append(
+            f"stream.kafka: certificates are set, but security_protocol {kafka.security_protocol} is not encrypted"
+        )
+    faults += [
+        f"stream.kafka: {field} {path} does not exist"
+        for field, path in (
+            ("ca_file", kafka.ca_file),
+            ("cert_file", kafka.cert_file),
+            ("key_file", kafka.key_file),
+        )
+        if path is not None and not path.is_file()
+    ]
+    away = [host for host in hosts if not is_loopback(host)]
+    if kafka.security_protocol == "SASL_PLAINTEXT" and away and not kafka.allow_plaintext_credentials:
+        faults.append(
+            f"stream.kafka: the password would travel unencrypted to {', '.join(away)}; use security_protocol SASL_SSL,"
+            " or set allow_plaintext_credentials if the network is safe"
+        )
+    if faults:
+        raise SettingsError(faults)
+
+
+def is_loopback(host: str) -> bool:
+    """By name or number alone: what a name resolves to can change after the check."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False

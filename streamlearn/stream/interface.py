@@ -39,10 +39,11 @@ class Stream(Protocol):
         After StreamAway some may be there and some not: appending again may repeat them.
         """
 
-    def passed(self, position: Position) -> None:
-        """A checkpoint holds everything up to here: for lag tools (Kafka) and retention (log). Never read back.
+    def passed(self, newest: Position, oldest: Position) -> None:
+        """Where the newest checkpoint stands, and the oldest that is kept. Never read back.
 
-        The log may delete what is before it: give the position of the oldest checkpoint that is kept.
+        Lag tools are shown `newest` (Kafka). Somebody may go back to `oldest`, but no further: records before it may
+        be deleted (log, if its retention says so).
         """
 
     def send_dead_letter(self, record: Record, reason: str, message: str) -> bool:

@@ -8,13 +8,13 @@ from contextlib import closing
 
 from streamlearn.errors import StreamAway, StreamError
 from streamlearn.records.record import Position, Record
+from streamlearn.settings.stream import KafkaSettings
 from streamlearn.stream.interleave import Turns
 from streamlearn.stream.kafka_client import KafkaClients
 from streamlearn.stream.kafka_letters import KafkaLetters
 from streamlearn.stream.kafka_library import OffsetAndMetadata, TopicPartition
 from streamlearn.stream.kafka_reader import KafkaReader
 from streamlearn.stream.kafka_writer import KafkaWriter
-from streamlearn.stream.options import KafkaOptions
 from streamlearn.stream.url import KafkaAddress
 
 # A caller that does not wait between two attempts must not make this a busy loop.
@@ -26,13 +26,13 @@ MOST_WAITING = 5000
 class KafkaStream:
     """One thread uses it. After StreamAway the next call connects anew and goes on behind the last record returned."""
 
-    def __init__(self, address: KafkaAddress, options: KafkaOptions) -> None:
+    def __init__(self, address: KafkaAddress, settings: KafkaSettings) -> None:
         self.url = address.url
         self._address = address
-        self._options = options
-        self._clients = KafkaClients(address, options)
-        self._writer = KafkaWriter(self._clients, options)
-        self._letters = KafkaLetters(self._clients, address.topic, options.request_timeout)
+        self._settings = settings
+        self._clients = KafkaClients(address, settings)
+        self._writer = KafkaWriter(self._clients, settings)
+        self._letters = KafkaLetters(self._clients, address.topic, settings.request_timeout)
         self._reader: KafkaReader | None = None
         self._tried = 0.0
         self._offsets: dict[int, int] = {}
@@ -47,7 +47,7 @@ class KafkaStream:
 
     def _connect(self, position: Position | None, allow_gap: bool) -> None:
         self._disconnect()
-        reader = KafkaReader(self._clients, self._address, self._options)
+        reader = KafkaReader(self._clients, self._address, self._settings)
         try:
             available = reader.available()
             self._offsets = self._start(reader, available, position, allow_gap)
@@ -81,7 +81,7 @@ class KafkaStream:
         deadline = time.monotonic() + timeout
         reader = self._connected(timeout)
         try:
-            if self._options.interleave == "fixed" and len(self._offsets) > 1:
+            if self._settings.interleave == "fixed" and len(self._offsets) > 1:
                 return self._poll_in_turn(reader, limit, deadline)
             records: list[Record] = []
             for partition, some in reader.poll(limit, deadline).items():
@@ -108,7 +108,7 @@ class KafkaStream:
 
     def _take_up_new_partitions(self, reader: KafkaReader) -> None:
         """Partitions added to the topic. In a fixed order they would change it: there they wait for the next open."""
-        if self._options.interleave == "arrival" and (partitions := reader.partitions()) > set(self._offsets):
+        if self._settings.interleave == "arrival" and (partitions := reader.partitions()) > set(self._offsets):
             self._offsets = dict.fromkeys(partitions, 0) | self._offsets
             reader.go_to(self._offsets)
 
@@ -119,21 +119,23 @@ class KafkaStream:
         if self._stream_id:
             return _ends(self._connected(0.0))
         # Never opened: somebody only wants to know.
-        with closing(KafkaReader(self._clients, self._address, self._options)) as reader:
+        with closing(KafkaReader(self._clients, self._address, self._settings)) as reader:
             return _ends(reader)
 
     def append(self, records: Sequence[Record]) -> None:
         self._writer.append(self._address.topic, records)
 
-    def passed(self, position: Position) -> None:
-        self._letters.passed(position)
+    def passed(self, newest: Position, oldest: Position) -> None:
+        # An oldest checkpoint of a topic that was made anew says nothing about this one's letters.
+        if oldest.stream_id == self._stream_id:
+            self._letters.passed(oldest)
         # Only lag tools see it: while the broker is away there is nobody to show it to.
-        if self._reader is not None and position.stream_id == self._stream_id:
+        if self._reader is not None and newest.stream_id == self._stream_id:
             offsets = {
                 TopicPartition(self._address.topic, partition): OffsetAndMetadata(offset, "", -1)
-                for partition, offset in position.offsets.items()
+                for partition, offset in newest.offsets.items()
             }
-            self._writer.commit(self._options.group, offsets)
+            self._writer.commit(self._settings.group, offsets)
 
     def send_dead_letter(self, record: Record, reason: str, message: str) -> bool:
         return self._letters.send(record, reason, message, self.position(), self._writer.send_to)

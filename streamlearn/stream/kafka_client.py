@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 from streamlearn.errors import StreamAway, StreamError
+from streamlearn.settings.stream import KafkaSettings
 from streamlearn.stream.kafka_library import (
     KafkaAdminClient,
     KafkaConnectionManager,
@@ -19,7 +20,6 @@ from streamlearn.stream.kafka_library import (
     NetworkSelector,
     errors,
 )
-from streamlearn.stream.options import KafkaOptions
 from streamlearn.stream.url import KafkaAddress
 
 T = TypeVar("T")
@@ -52,10 +52,10 @@ class _Manager(KafkaConnectionManager):  # type: ignore[misc]  # the library has
 class KafkaClients:
     """Makes consumers, producers and admin clients for one address."""
 
-    def __init__(self, address: KafkaAddress, options: KafkaOptions) -> None:
+    def __init__(self, address: KafkaAddress, settings: KafkaSettings) -> None:
         self._address = address
-        self._options = options
-        self._ssl = _ssl_context(options) if options.encrypted else None
+        self._settings = settings
+        self._ssl = _ssl_context(settings) if settings.encrypted else None
 
     def consumer(self) -> tuple[KafkaConsumer, KafkaNetClient]:
         return self._make(
@@ -65,7 +65,7 @@ class KafkaClients:
             auto_offset_reset="none",
             isolation_level="read_committed",
             metrics_enabled=False,
-            fetch_max_wait_ms=min(500, int(self._options.request_timeout * 500)),
+            fetch_max_wait_ms=min(500, int(self._settings.request_timeout * 500)),
             max_partition_fetch_bytes=4 << 20,
         )
 
@@ -74,8 +74,8 @@ class KafkaClients:
             KafkaProducer,
             enable_idempotence=True,
             acks="all",
-            delivery_timeout_ms=self._milliseconds(2 * self._options.request_timeout),
-            max_block_ms=self._milliseconds(self._options.request_timeout),
+            delivery_timeout_ms=self._milliseconds(2 * self._settings.request_timeout),
+            max_block_ms=self._milliseconds(self._settings.request_timeout),
             max_request_size=64 << 20,  # the broker's own limit decides
             batch_size=256 << 10,
             metrics_enabled=False,
@@ -108,20 +108,20 @@ class KafkaClients:
             raise
 
     def _common(self) -> dict[str, Any]:
-        options = self._options
+        settings = self._settings
         common: dict[str, Any] = {
             "bootstrap_servers": [f"{host}:{port}" for host, port in self._address.servers],
             "client_id": "streamlearn",
-            "security_protocol": options.security_protocol,
+            "security_protocol": settings.security_protocol,
             "ssl_context": self._ssl,
-            "bootstrap_timeout_ms": self._milliseconds(options.connect_timeout),
-            "request_timeout_ms": self._milliseconds(options.request_timeout),
+            "bootstrap_timeout_ms": self._milliseconds(settings.connect_timeout),
+            "request_timeout_ms": self._milliseconds(settings.request_timeout),
             "reconnect_backoff_max_ms": 1000,
         }
-        if options.authenticated:
-            common["sasl_mechanism"] = options.sasl_mechanism
-            common["sasl_plain_username"] = options.username
-            common["sasl_plain_password"] = options.password.get_secret_value() if options.password else None
+        if settings.authenticated:
+            common["sasl_mechanism"] = settings.sasl_mechanism
+            common["sasl_plain_username"] = settings.username
+            common["sasl_plain_password"] = settings.password.get_secret_value() if settings.password else None
         return common
 
     def knock(self) -> None:
@@ -129,7 +129,7 @@ class KafkaClients:
         reasons = []
         for host, port in self._address.servers:
             try:
-                with socket.create_connection((host, port), timeout=self._options.connect_timeout) as plain:
+                with socket.create_connection((host, port), timeout=self._settings.connect_timeout) as plain:
                     if self._ssl is not None:
                         self._ssl.wrap_socket(plain, server_hostname=host).close()
                     return
@@ -153,7 +153,7 @@ class KafkaClients:
         # The first answer may be to a question that was under way before ours: ask twice before believing a no.
         for ask in (lambda: cluster.set_topics([topic]), cluster.request_update):
             with self.errors(client), suppress(errors.UnknownTopicOrPartitionError):
-                wait_for(ask(), self._options.request_timeout)
+                wait_for(ask(), self._settings.request_timeout)
             if cluster.topic_id(topic) is not None and cluster.partitions_for_topic(topic):
                 return str(cluster.topic_id(topic))
         return None
@@ -164,7 +164,7 @@ class KafkaClients:
         for known in (error, fault):
             if isinstance(known, AUTHENTICATION_FAULTS):
                 return StreamError(
-                    f"{url}: the broker refuses user {self._options.username!r}: {_said(known)}",
+                    f"{url}: the broker refuses user {self._settings.username!r}: {_said(known)}",
                     hint="check kafka.username, kafka.password and kafka.sasl_mechanism",
                 )
             if isinstance(known, errors.AuthorizationError):
@@ -207,10 +207,10 @@ def _said(error: BaseException) -> str:
     return " ".join(text.split())
 
 
-def _ssl_context(options: KafkaOptions) -> ssl.SSLContext:
-    context = ssl.create_default_context(cafile=options.ca_file)
+def _ssl_context(settings: KafkaSettings) -> ssl.SSLContext:
+    context = ssl.create_default_context(cafile=settings.ca_file)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.check_hostname = options.check_hostname
-    if options.cert_file is not None:
-        context.load_cert_chain(options.cert_file, options.key_file)
+    context.check_hostname = settings.check_hostname
+    if settings.cert_file is not None:
+        context.load_cert_chain(settings.cert_file, settings.key_file)
     return context

@@ -6,6 +6,7 @@ of a run, the end of the dead-letter topic is read for letters of records that t
 How far back? Every letter carries `read-to`: how far the stream had been read when it was sent, in this run or any
 run before. So once a letter says "read to" no further than where this run began, all letters before it are about
 records before that, too, and the search ends. It costs what was sent since the checkpoint, not what the topic holds.
+Once checkpoints are made, the oldest that is kept takes the place of the beginning: a daemon may go back to it.
 """
 
 from __future__ import annotations
@@ -41,10 +42,11 @@ class KafkaLetters:
         self._begin = position
         self._sent = None
 
-    def passed(self, position: Position) -> None:
-        self._begin = position
+    def passed(self, oldest: Position) -> None:
+        """Nobody goes back behind the oldest checkpoint: letters of records before it need not be known any more."""
+        self._begin = oldest
         if self._sent is not None:
-            self._sent = {(p, offset) for p, offset in self._sent if offset >= position.offsets.get(p, 0)}
+            self._sent = {(p, offset) for p, offset in self._sent if offset >= oldest.offsets.get(p, 0)}
 
     def send(
         self, record: Record, reason: str, message: str, read: Position, write: Callable[[TopicPartition, Record], None]

@@ -9,10 +9,10 @@ from typing import Any
 
 from streamlearn.errors import PositionLost, StreamAway
 from streamlearn.records.record import Record
+from streamlearn.settings.stream import KafkaSettings
 from streamlearn.stream.kafka_client import KafkaClients, wait_for
 from streamlearn.stream.kafka_library import TopicPartition, errors
 from streamlearn.stream.kafka_records import decode_fast
-from streamlearn.stream.options import KafkaOptions
 from streamlearn.stream.url import KafkaAddress
 
 FROM_EARLIEST = "serve --from-earliest goes on from the earliest record there is"
@@ -21,11 +21,11 @@ LONGEST_WAIT = 0.5
 
 
 class KafkaReader:
-    def __init__(self, clients: KafkaClients, address: KafkaAddress, options: KafkaOptions) -> None:
+    def __init__(self, clients: KafkaClients, address: KafkaAddress, settings: KafkaSettings) -> None:
         self._clients = clients
         self._topic = address.topic
         self._url = address.url
-        self._options = options
+        self._settings = settings
         self._consumer, self._client = clients.consumer()
         self._cluster = self._client.cluster
         self._probe: Any = None
@@ -53,7 +53,7 @@ class KafkaReader:
     def available(self) -> dict[int, tuple[int, int]]:
         """For each partition the earliest offset there is, and the one behind the last."""
         partitions = [TopicPartition(self._topic, partition) for partition in sorted(self.partitions())]
-        milliseconds = int(self._options.request_timeout * 1000)
+        milliseconds = int(self._settings.request_timeout * 1000)
         with self._clients.errors(self._client):
             first = self._consumer.beginning_offsets(partitions, timeout_ms=milliseconds)
             end = self._consumer.end_offsets(partitions, timeout_ms=milliseconds)
@@ -104,7 +104,7 @@ class KafkaReader:
                 self._silent_since = self._asked
             self._probe = None
         silent_since = self._asked if self._silent_since is None and self._probe else self._silent_since
-        if silent_since is not None and now - silent_since > self._options.away_after:
+        if silent_since is not None and now - silent_since > self._settings.away_after:
             fault = self._client._manager.last_fault
             raise StreamAway(
                 f"{self._url}: the broker does not answer any more" + (f": {fault}" if fault else ""),
@@ -118,7 +118,7 @@ class KafkaReader:
     def _check_position(self) -> None:
         """The broker says an offset is out of range: raise PositionLost, unless a second look finds it again."""
         with suppress(errors.UnknownTopicOrPartitionError):
-            wait_for(self._cluster.request_update(), self._options.request_timeout)
+            wait_for(self._cluster.request_update(), self._settings.request_timeout)
         wanted = {tp.partition: self._consumer.position(tp, timeout_ms=0) for tp in self._consumer.assignment()}
         if self._seen_topic_id() not in (None, self.topic_id):
             raise self.recreated(wanted)

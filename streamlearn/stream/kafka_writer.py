@@ -8,6 +8,7 @@ from typing import Any
 
 from streamlearn.errors import StreamAway, StreamError
 from streamlearn.records.record import Record
+from streamlearn.settings.stream import KafkaSettings
 from streamlearn.stream.kafka_client import KafkaClients
 from streamlearn.stream.kafka_library import (
     KafkaAdminClient,
@@ -17,7 +18,6 @@ from streamlearn.stream.kafka_library import (
     TopicPartition,
     errors,
 )
-from streamlearn.stream.options import KafkaOptions
 
 # How many records may be under way at once: bounds the memory of a long append.
 CHUNK = 2000
@@ -31,9 +31,9 @@ STREAM_TOPIC = {"num_partitions": -1, "replication_factor": -1}
 class KafkaWriter:
     """Connects at the first use, and anew after a failure."""
 
-    def __init__(self, clients: KafkaClients, options: KafkaOptions) -> None:
+    def __init__(self, clients: KafkaClients, settings: KafkaSettings) -> None:
         self._clients = clients
-        self._options = options
+        self._settings = settings
         self._producer: KafkaProducer | None = None
         self._producer_client: KafkaNetClient | None = None
         self._admin: KafkaAdminClient | None = None
@@ -109,12 +109,12 @@ class KafkaWriter:
         return self._partitions[topic]
 
     def _create(self, admin: KafkaAdminClient, topic: str, settings: Mapping[str, Any]) -> Any:
-        if not self._options.create_topics:
+        if not self._settings.create_topics:
             raise StreamAway(f"there is no topic {topic}", hint="create it, or allow kafka.create_topics")
         # Somebody else may be creating it at this moment: just as good.
         with suppress(errors.TopicAlreadyExistsError):
-            admin.create_topics({topic: dict(settings)}, timeout_ms=int(self._options.request_timeout * 1000))
-        admin.wait_for_topics([topic], timeout_ms=int(self._options.request_timeout * 1000))
+            admin.create_topics({topic: dict(settings)}, timeout_ms=int(self._settings.request_timeout * 1000))
+        admin.wait_for_topics([topic], timeout_ms=int(self._settings.request_timeout * 1000))
         (found,) = admin.describe_topics([topic])
         return found
 

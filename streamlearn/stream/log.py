@@ -11,10 +11,10 @@ from pathlib import Path
 
 from streamlearn.errors import PositionLost, StreamAway
 from streamlearn.records.record import Position, Record
+from streamlearn.settings.stream import EmbeddedLogSettings
 from streamlearn.stream.dead_letters import error_headers
 from streamlearn.stream.headers import decode_headers, encode_headers
 from streamlearn.stream.log_file import connect, file_identity, sqlite_errors, transaction
-from streamlearn.stream.options import LogOptions
 
 FROM_EARLIEST = "serve --from-earliest goes on from the earliest record there is"
 
@@ -29,10 +29,10 @@ SWEEP_CHUNK = 2000
 class LogStream:
     """Appending, dead letters and `passed` may be called from any thread; the rest from one."""
 
-    def __init__(self, path: Path, options: LogOptions | None = None) -> None:
+    def __init__(self, path: Path, settings: EmbeddedLogSettings | None = None) -> None:
         self.url = f"log:{path}"
         self._path = path
-        self._options = options or LogOptions()
+        self._settings = settings or EmbeddedLogSettings()
         # Apart from the writer, so that the reader's data_version shows what this process appends, too.
         self._reader: sqlite3.Connection | None = None
         self._writer: sqlite3.Connection | None = None
@@ -135,10 +135,11 @@ class LogStream:
                 )
                 writer.execute("UPDATE log SET next_offset = ?", (offset + len(rows),))
 
-    def passed(self, position: Position) -> None:
-        if self._options.retention == "keep" or position.stream_id != self._stream_id:
+    def passed(self, newest: Position, oldest: Position) -> None:
+        # An oldest checkpoint of another log says nothing about this one.
+        if self._settings.retention == "keep" or oldest.stream_id != self._stream_id:
             return
-        self._sweep_to = max(self._sweep_to, position.offsets.get(0, 0))
+        self._sweep_to = max(self._sweep_to, oldest.offsets.get(0, 0))
         self._sweep()
 
     def _sweep(self) -> None:
@@ -148,7 +149,7 @@ class LogStream:
         with suppress(StreamAway), self._write_lock, sqlite_errors(self._path):
             if self._sweeper is None:
                 # Not durable: a deletion that a power cut undoes is simply made again.
-                self._sweeper = connect(self._path, busy_timeout=self._options.busy_timeout, durable=False)
+                self._sweeper = connect(self._path, busy_timeout=self._settings.busy_timeout, durable=False)
             with transaction(self._sweeper):
                 (first,) = self._sweeper.execute("SELECT first_offset FROM log").fetchone()
                 self._swept_to = max(first, min(first + SWEEP_CHUNK, self._sweep_to))
@@ -194,7 +195,7 @@ class LogStream:
 
     def _connected_reader(self, *, create: bool = False) -> sqlite3.Connection:
         if self._reader is None:
-            self._reader = connect(self._path, busy_timeout=self._options.busy_timeout, create=create)
+            self._reader = connect(self._path, busy_timeout=self._settings.busy_timeout, create=create)
             self._reader_file = file_identity(self._path)
             self._data_version = -1
         return self._reader
@@ -205,7 +206,7 @@ class LogStream:
             self._writer.close()
             self._writer = None
         if self._writer is None:
-            self._writer = connect(self._path, busy_timeout=self._options.busy_timeout)
+            self._writer = connect(self._path, busy_timeout=self._settings.busy_timeout)
             self._writer_file = file_identity(self._path)
         return self._writer
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from streamlearn.errors import SettingsError
+from streamlearn.settings.stream import StreamSettings, check_kafka_settings
 from streamlearn.stream.interface import Stream
-from streamlearn.stream.options import StreamOptions, check_kafka_options
 
 FORMS = "write kafka://host:9092/topic or log:PATH"
 DEFAULT_KAFKA_PORT = 9092
@@ -46,25 +46,25 @@ def parse_url(url: str) -> KafkaAddress | LogAddress:
     raise _wrong(url, "is of no kind known here")
 
 
-def open_stream(url: str, options: StreamOptions | None = None) -> Stream:
+def open_stream(url: str, settings: StreamSettings | None = None) -> Stream:
     """Nothing is contacted yet: the stream's own `open` does that. Kafka is imported only for a Kafka URL."""
-    options = options or StreamOptions()
+    settings = settings or StreamSettings()
     address = parse_url(url)
     if isinstance(address, LogAddress):
         from streamlearn.stream.log import LogStream
 
-        return LogStream(address.path, options.log)
-    check_kafka_options(options.kafka, [host for host, _ in address.servers])
+        return LogStream(address.path, settings.log)
+    check_kafka_settings(settings.kafka, [host for host, _ in address.servers])
     from streamlearn.stream.kafka import KafkaStream
 
-    return KafkaStream(address, options.kafka)
+    return KafkaStream(address, settings.kafka)
 
 
 def _parse_kafka(url: str) -> KafkaAddress:
     servers_text, slash, topic = url.removeprefix("kafka://").partition("/")
     if "@" in servers_text:
         # Not echoed: what stands before the @ is probably a password.
-        raise SettingsError(["stream: a kafka:// URL holds no user or password; set kafka.username and kafka.password"])
+        raise SettingsError(["stream: a kafka:// URL holds no user or password; use stream.kafka.username, .password"])
     if not slash or not topic:
         raise _wrong(url, "names no topic")
     if not re.fullmatch(r"[A-Za-z0-9._-]+", topic) or topic in (".", ".."):

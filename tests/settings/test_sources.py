@@ -5,12 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from pydantic import BaseModel
 
 from streamlearn.errors import SettingsError
 from streamlearn.settings.given import Given, from_text
 from streamlearn.settings.sources import Loaded, load_settings
-from streamlearn.settings.stream import StreamSettings
 from streamlearn.settings.tree import secret_values
 
 PASSWORD = "STREAMLEARN_STREAM__KAFKA__PASSWORD"
@@ -137,26 +135,6 @@ def test_what_only_the_stream_knows_is_told_among_the_rest() -> None:
     with pytest.raises(SettingsError) as caught:
         load_settings(None, {"HOME": "/"}, given, lambda stream: [f"stream: {stream.url} is no stream"])
     assert [fault.partition(":")[0] for fault in caught.value.faults] == ["stream", "threads"]
-
-
-def test_the_stream_table_is_what_streams_take() -> None:
-    from streamlearn.stream.options import StreamOptions
-
-    def fields(model: type[BaseModel]) -> dict[str, object]:
-        return {
-            name: (field.annotation, repr(field.default), repr(field.metadata))
-            for name, field in model.model_fields.items()
-        }
-
-    for table in ("kafka", "log"):
-        ours, theirs = (model.model_fields[table].annotation for model in (StreamSettings, StreamOptions))
-        assert ours is not None
-        assert theirs is not None
-        assert fields(ours) == fields(theirs)
-    password = {PASSWORD: "hunter2"}
-    options = StreamOptions.model_validate(load(environment=password).settings.stream.options())
-    assert options.kafka.password is not None
-    assert options.kafka.password.get_secret_value() == "hunter2"
 
 
 class TestSecrets:

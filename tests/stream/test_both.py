@@ -167,11 +167,32 @@ def test_passed_changes_nothing_that_is_read(new_stream: Opener) -> None:
     stream.append(numbered(0, 20))
     begin = stream.open(None)
     read(stream, 10)
-    stream.passed(stream.position())
+    stream.passed(stream.position(), begin)
+    stream.passed(stream.position(), stream.position())
     assert [number(r) for r in read(stream, 10)] == list(range(10, 20))
     other = new_stream()
     assert other.open(begin) == begin
     assert other.open(None) == begin
+
+
+def test_a_dead_letter_is_known_as_long_as_a_checkpoint_before_it_is_kept(new_stream: Opener) -> None:
+    stream = new_stream()
+    stream.append(numbered(0, 30))
+    stream.open(None)
+    records = read(stream, 10)
+    oldest = stream.position()
+    records += read(stream, 10)
+    assert stream.send_dead_letter(records[15], "shape", "wrong") is True
+    # The second oldest is from before the topic or log was made anew: its offsets mean other records.
+    for before in (oldest, Position({0: 1000}, "another")):
+        stream.passed(stream.position(), before)
+        assert stream.send_dead_letter(records[15], "shape", "wrong") is False
+        again = new_stream()
+        again.open(stream.position())
+        again.passed(stream.position(), before)
+        again.open(oldest)
+        assert again.send_dead_letter(read(again, 6)[-1], "shape", "wrong") is False
+    assert len(stream.dead_letters()) == 1
 
 
 @pytest.mark.parametrize("wanted", [1000, -1])

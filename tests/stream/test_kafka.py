@@ -15,11 +15,11 @@ import pytest
 
 from streamlearn.errors import PositionLost, StreamAway, StreamError
 from streamlearn.records.record import Position, Record
+from streamlearn.settings.stream import KafkaSettings, StreamSettings
 from streamlearn.stream import kafka_letters
 from streamlearn.stream.interface import Stream
 from streamlearn.stream.kafka_library import KafkaProducer, TopicPartition, errors
 from streamlearn.stream.kafka_records import _decode_records
-from streamlearn.stream.options import KafkaOptions, StreamOptions
 from streamlearn.stream.url import open_stream
 from tests.broker import PASSWORD, USER, Broker, _free_ports
 from tests.stream.examples import number, numbered, raised_within, read
@@ -31,8 +31,8 @@ Opener = Callable[..., Stream]
 def new_stream() -> Iterator[Opener]:
     opened: list[Stream] = []
 
-    def make(url: str, **options: Any) -> Stream:
-        opened.append(open_stream(url, StreamOptions(kafka=KafkaOptions(**options))))
+    def make(url: str, **settings: Any) -> Stream:
+        opened.append(open_stream(url, StreamSettings(kafka=KafkaSettings(**settings))))
         return opened[-1]
 
     yield make
@@ -55,7 +55,7 @@ def test_a_broker_that_is_not_there_is_told_at_once(new_stream: Opener, caplog: 
         with pytest.raises(StreamAway, match=r"no broker answers.*Connection refused"):
             call()
         assert time.monotonic() - began < 1
-    stream.passed(Position({0: 1}, "some"))
+    stream.passed(Position({0: 2}, "some"), Position({0: 1}, "some"))
     assert [record for record in caplog.records if record.name.startswith("kafka")] == []
 
 
@@ -215,14 +215,14 @@ def test_commits_are_for_display_only(broker: Broker, new_stream: Opener) -> Non
     topic = broker.new_topic()
     stream = new_stream(f"{broker.url}/{topic}", group="learners")
     stream.append(numbered(0, 10))
-    stream.open(None)
+    begin = stream.open(None)
     read(stream, 6)
     shown: list[int] = []
     deadline = time.monotonic() + 20
     while shown != [6]:
         # The broker's first group makes it create its own topic for them, which takes a moment.
         assert time.monotonic() < deadline
-        stream.passed(stream.position())
+        stream.passed(stream.position(), begin)
         with broker.admin() as admin, suppress(errors.KafkaError):
             (offsets,) = admin.list_group_offsets(["learners"]).values()
             shown = [offset.offset for tp, offset in offsets.items() if tp.topic == topic]
@@ -317,13 +317,13 @@ def test_sasl_ssl_with_the_right_name_and_password(broker: Broker, new_stream: O
     stream.append(numbered(0, 20))
     stream.open(None)
     records = read(stream, 20)
-    stream.passed(stream.position())
+    stream.passed(stream.position(), stream.position())
     assert stream.send_dead_letter(records[0], "shape", "wrong") is True
     assert len(stream.dead_letters()) == 1
 
 
 @pytest.mark.parametrize(
-    ("host", "options", "says"),
+    ("host", "settings", "says"),
     [
         ("127.0.0.1", {}, "is not trusted: .*IP address mismatch"),
         ("localhost", {"ca_file": None}, "is not trusted: .*self-signed certificate"),
@@ -332,10 +332,10 @@ def test_sasl_ssl_with_the_right_name_and_password(broker: Broker, new_stream: O
     ],
 )
 def test_sasl_ssl_with_something_wrong(
-    broker: Broker, new_stream: Opener, host: str, options: dict[str, Any], says: str
+    broker: Broker, new_stream: Opener, host: str, settings: dict[str, Any], says: str
 ) -> None:
     url = f"kafka://{host}:{broker.tls_port}/{broker.new_topic()}"
-    stream = new_stream(url, **{**SECURE, "ca_file": broker.ca_file, **options})
+    stream = new_stream(url, **{**SECURE, "ca_file": broker.ca_file, **settings})
     for call in (lambda: stream.open(None), lambda: stream.append(numbered(0, 1))):
         began = time.monotonic()
         with pytest.raises(StreamError, match=says) as raised:
@@ -384,7 +384,7 @@ def test_a_broker_that_goes_and_comes_back(
     assert time.process_time() - busy < 0.5
     with pytest.raises(StreamAway):
         stream.send_dead_letter(records[6], "shape", "wrong")
-    stream.passed(begin)
+    stream.passed(begin, begin)
     own_broker.start()
     returned = time.monotonic()
     appender.append(numbered(100, 120))

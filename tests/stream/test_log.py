@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from streamlearn.errors import PositionLost, StreamAway, StreamError
-from streamlearn.records.record import Record
+from streamlearn.records.record import Position, Record
+from streamlearn.settings.stream import EmbeddedLogSettings
 from streamlearn.stream import log as log_module
 from streamlearn.stream.headers import MOST_KNOWN, _known_names, decode_headers, encode_headers
 from streamlearn.stream.log import LogStream
-from streamlearn.stream.options import LogOptions
 from tests.stream.examples import number, numbered, raised_within, read
 
 APPEND = """
@@ -96,13 +96,13 @@ def test_appending_syncs_every_commit(path: Path) -> None:
 
 def test_passed_records_go_and_their_space_is_used_again(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log_module, "SWEEP_CHUNK", 100)
-    stream = LogStream(path, LogOptions(retention="passed"))
+    stream = LogStream(path, EmbeddedLogSettings(retention="passed"))
     begin = stream.open(None)
     sizes = []
     for turn in range(8):
         stream.append([Record(bytes(1000)) for _ in range(500)])
         read(stream, 500, limit=50)
-        stream.passed(stream.position())
+        stream.passed(stream.position(), stream.position())
         # The rest is deleted along with reading, a chunk at a time, and when there is nothing to read.
         for _ in range(6):
             assert stream.poll(10, 0.0) == []
@@ -123,8 +123,23 @@ def test_everything_is_kept_unless_asked_otherwise(path: Path) -> None:
     stream.append(numbered(0, 10))
     stream.open(None)
     read(stream, 10)
-    stream.passed(stream.position())
+    stream.passed(stream.position(), stream.position())
     assert stream.open(None).offsets == {0: 0}
+    stream.close()
+
+
+def test_what_the_oldest_checkpoint_needs_is_kept(path: Path) -> None:
+    stream = LogStream(path, EmbeddedLogSettings(retention="passed"))
+    stream.append(numbered(0, 10))
+    stream.open(None)
+    read(stream, 4)
+    oldest = stream.position()
+    read(stream, 6)
+    stream.passed(stream.position(), Position({0: 10}, "another"))
+    assert stream.open(None).offsets == {0: 0}
+    stream.passed(Position({0: 10}, oldest.stream_id), oldest)
+    assert stream.open(None) == oldest
+    assert [number(r) for r in read(stream, 6)] == list(range(4, 10))
     stream.close()
 
 
@@ -247,7 +262,7 @@ def test_a_read_only_file_is_told(path: Path) -> None:
 
 
 def test_a_writer_that_never_ends_is_told(path: Path) -> None:
-    stream = LogStream(path, LogOptions(busy_timeout=0.2))
+    stream = LogStream(path, EmbeddedLogSettings(busy_timeout=0.2))
     stream.append(numbered(0, 1))
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from streamlearn.errors import SettingsError
-from streamlearn.stream.options import KafkaOptions, LogOptions, StreamOptions, is_loopback
+from streamlearn.settings.stream import EmbeddedLogSettings, KafkaSettings, StreamSettings, is_loopback
 from streamlearn.stream.url import KafkaAddress, LogAddress, open_stream, parse_url
 
 
@@ -74,8 +74,8 @@ def test_a_password_in_a_url_is_refused_and_not_repeated() -> None:
 
 
 def test_a_password_is_in_no_representation() -> None:
-    options = StreamOptions(kafka=KafkaOptions(security_protocol="SASL_SSL", username="me", password="hunter2"))
-    for text in (repr(options), str(options), options.model_dump_json(), repr(options.kafka)):
+    settings = StreamSettings(kafka=KafkaSettings(security_protocol="SASL_SSL", username="me", password="hunter2"))
+    for text in (repr(settings), str(settings), settings.model_dump_json(), repr(settings.kafka)):
         assert "hunter2" not in text
 
 
@@ -83,30 +83,30 @@ def test_a_password_is_in_no_representation() -> None:
 def test_credentials_over_plaintext_may_go_to_this_machine(host: str) -> None:
     assert is_loopback(host)
     name = f"[{host}]" if ":" in host else host
-    options = KafkaOptions(security_protocol="SASL_PLAINTEXT", username="me", password="hunter2")
-    open_stream(f"kafka://{name}:9092/digits", StreamOptions(kafka=options)).close()
+    settings = KafkaSettings(security_protocol="SASL_PLAINTEXT", username="me", password="hunter2")
+    open_stream(f"kafka://{name}:9092/digits", StreamSettings(kafka=settings)).close()
 
 
 def test_credentials_over_plaintext_to_another_machine_are_refused_unless_waived() -> None:
-    options = KafkaOptions(security_protocol="SASL_PLAINTEXT", username="me", password="hunter2")
+    settings = KafkaSettings(security_protocol="SASL_PLAINTEXT", username="me", password="hunter2")
     url = "kafka://localhost:9092,broker.example.org:9092/digits"
     with pytest.raises(SettingsError, match=r"unencrypted to broker\.example\.org") as raised:
-        open_stream(url, StreamOptions(kafka=options))
+        open_stream(url, StreamSettings(kafka=settings))
     assert "hunter2" not in str(raised.value)
-    waived = options.model_copy(update={"allow_plaintext_credentials": True})
-    open_stream(url, StreamOptions(kafka=waived)).close()
+    waived = settings.model_copy(update={"allow_plaintext_credentials": True})
+    open_stream(url, StreamSettings(kafka=waived)).close()
 
 
-def test_all_faults_of_the_options_at_once(tmp_path: Path) -> None:
-    options = KafkaOptions(
+def test_all_faults_of_the_settings_at_once(tmp_path: Path) -> None:
+    settings = KafkaSettings(
         security_protocol="SASL_PLAINTEXT", ca_file=tmp_path / "none.pem", cert_file=tmp_path / "none.crt"
     )
     with pytest.raises(SettingsError) as raised:
-        open_stream("kafka://broker/digits", StreamOptions(kafka=options))
+        open_stream("kafka://broker/digits", StreamSettings(kafka=settings))
     assert len(raised.value.faults) == 6
-    unused = KafkaOptions(username="me")
+    unused = KafkaSettings(username="me")
     with pytest.raises(SettingsError, match="use SASL_SSL"):
-        open_stream("kafka://broker/digits", StreamOptions(kafka=unused))
+        open_stream("kafka://broker/digits", StreamSettings(kafka=unused))
 
 
 def test_a_log_needs_no_kafka(tmp_path: Path) -> None:
@@ -117,10 +117,10 @@ def test_a_log_needs_no_kafka(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
-def test_options_are_fixed_and_known() -> None:
+def test_settings_are_fixed_and_known() -> None:
     with pytest.raises(ValueError, match="frozen"):
-        KafkaOptions().group = "other"
+        KafkaSettings().group = "other"
     with pytest.raises(ValueError, match="retention"):
-        LogOptions(retention="some")
+        EmbeddedLogSettings(retention="some")
     with pytest.raises(ValueError, match="Extra inputs"):
-        KafkaOptions(pasword="x")
+        KafkaSettings(pasword="x")
