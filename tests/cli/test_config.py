@@ -79,7 +79,7 @@ def test_credentials_in_the_clear() -> None:
 
 def test_schema() -> None:
     schema = json.loads(streamlearn("config", "schema").stdout)
-    assert schema["properties"]["threads"]["default"] == 2
+    assert schema["properties"]["threads"]["default"] == 1
     assert "LearnerSettings" in schema["$defs"]
 
 

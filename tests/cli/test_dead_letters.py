@@ -31,9 +31,9 @@ BAD = [
 def refuse(url: str, records: Sequence[Record]) -> None:
     """What the daemon does: read to the end, bad ones to the dead letters."""
     stream = open_stream(url)
+    stream.open(None)
     end = sum(stream.ends().values())
     stream.append(records)
-    stream.open(None)
     for record in stream.poll(10_000, 1):
         try:
             if record.offset >= end:
