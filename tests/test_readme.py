@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from streamlearn.sample import NAMES
+
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
 
@@ -21,7 +23,7 @@ def test_the_python_example_runs(tmp_path):
     assert done.stderr == ""
     *groups, last = done.stdout.splitlines()
     assert len(groups) == 5
-    assert groups[0] == "learned 600 examples of t-shirt, trouser"
+    assert groups[0] == f"learned 600 examples of {NAMES[0]}, {NAMES[1]}"
     assert int(last.partition("%")[0]) > 50
 
 

@@ -16,6 +16,7 @@ from streamlearn.cli import export as command
 from streamlearn.cli.app import app
 from streamlearn.errors import SettingsError, StateCorrupt, StateError, StateIncompatible, StreamlearnError
 from streamlearn.lock import DirectoryLock
+from streamlearn.sample import NAMES
 from tests.checkpoint.states import FaultyDisk, Frozen
 from tests.cli.command import streamlearn
 
@@ -31,7 +32,7 @@ def trees():
         state = learner.state_dict()
         state["buffer"]["inputs"] = Frozen(state["buffer"]["inputs"], state["buffer"]["arrivals"])
         found.append({"format": 1, "learner": state, "position": {"0": learner.examples_seen}})
-        learner.learn(inputs[:10], ["bag"] * 10)
+        learner.learn(inputs[:10], [NAMES[8]] * 10)
     return found
 
 
