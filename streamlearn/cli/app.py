@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from streamlearn.cli import checkpoints, config, dead_letters, export, serve
+from streamlearn.cli import bench, checkpoints, config, dead_letters, export, serve
 from streamlearn.errors import SettingsError, StreamlearnError
 from streamlearn.version import VERSION
 
@@ -28,6 +28,7 @@ app.add_typer(checkpoints.app)
 app.add_typer(dead_letters.app)
 app.add_typer(config.app)
 app.command()(export.export)
+app.command()(bench.bench)
 
 
 def _print_version(wanted: bool) -> None:

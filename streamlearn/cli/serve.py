@@ -68,10 +68,14 @@ def run(settings: Settings, *, until_idle: bool = False) -> None:
     from rich.console import Console
 
     from streamlearn import logs
+    from streamlearn.lock import DirectoryLock
     from streamlearn.settings.tree import secret_values
 
     logs.configure(settings.log.format, settings.log.level, secrets=secret_values(settings))
-    flag = StopFlag()  # before the slow imports, so that an early Ctrl-C is heard
+    # Before the slow imports, so that an early Ctrl-C is heard, and who comes second is told at once.
+    flag = StopFlag()
+    lock = DirectoryLock(settings.state_dir)
+    lock.acquire()
 
     from streamlearn.daemon.display import Display
     from streamlearn.daemon.learning import Learning
@@ -84,6 +88,6 @@ def run(settings: Settings, *, until_idle: bool = False) -> None:
         return flag.raised or (until_idle and learning.caught_up)
 
     with display as tick:
-        learning = Learning(settings, stop, tick)
+        learning = Learning(settings, stop, tick, lock)
         learning.run()
     sys.stdout.flush()

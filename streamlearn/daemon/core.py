@@ -15,8 +15,11 @@ import torch
 from streamlearn.accuracy import Accuracy, Source
 from streamlearn.daemon.counters import Counters
 from streamlearn.daemon.happenings import Happening, Kind
-from streamlearn.errors import BadRecord, StateIncompatible, StreamError
-from streamlearn.learner import Learner, Report
+from streamlearn.errors import BadInput, BadRecord, StateIncompatible, StreamError
+from streamlearn.learner import Learner, Report, texts
+from streamlearn.learner.checks import check_inputs
+from streamlearn.learner.classes import ClassTable
+from streamlearn.learner.inputs import Inputs
 from streamlearn.records.decode import Decoder
 from streamlearn.records.pending import Pending, stacked
 from streamlearn.records.reasons import refused
@@ -50,9 +53,12 @@ class Core:
         self._shape: tuple[int, ...] | None = None  # of every input, from the first on
         self._dtype: np.dtype[Any] | None = None
         self._labels: set[str] = set()  # classes known or about to be
+        self._grouped: ClassTable | None = None  # the table that
+        self._group_of: dict[str, str] = {}  # this was made from: class -> its group
         self._offsets: dict[int, int] = {}  # of the next record of each partition
         self._stream_id = ""
         self._turn = 0
+        self._why_discarded = ""
 
     # ------------------------------------------------------------------ one record
 
@@ -67,7 +73,8 @@ class Core:
             self._move_behind(record)
             self.counters.rejected[error.reason] += 1
             self.counters.record(bad=True)
-            self._happened("dead-letter", reason=error.reason, message=error.message, offset=record.offset)
+            place = {"partition": record.partition, "offset": record.offset}
+            self._happened("dead-letter", reason=error.reason, message=error.message, **place)
             if self.counters.bad_ratio > self.settings.records.max_bad_ratio:
                 raise StreamError(
                     f"{self.counters.bad_ratio:.0%} of the last {self.settings.records.bad_window:,} records are bad "
@@ -88,11 +95,17 @@ class Core:
             self._held_out.add(found)
             if len(self._held_out) >= EVALUATED_AT_ONCE:
                 self._evaluate()
+        self._stop_if_nothing_is_finite()
 
     def _admit(self, example: Example) -> None:
         """Can the learner take this one? What it would refuse is found here, record by record."""
         shape, dtype = example.input.shape, example.input.dtype
         if self._shape is None:
+            try:
+                check_inputs(example.input[None], None)
+                Inputs(self.settings.learner, shape, dtype)
+            except BadInput as error:
+                raise refused("wrong-shape", str(error)) from error
             self._shape, self._dtype = shape, dtype
         elif shape != self._shape or dtype != self._dtype:
             raise refused(
@@ -144,6 +157,8 @@ class Core:
         self._score("prequential", labels, report.predicted)
         self.accuracy.learned()
         self._note(report)
+        if report.discarded:  # a class met in a step that was undone is not known after all
+            self._labels = set(self.learner.classes.index)
         self.last_report = report
 
     def _evaluate(self) -> None:
@@ -155,15 +170,16 @@ class Core:
         self._score("eval", [example.label for example in examples], answers)
 
     def _score(self, source: Source, labels: list[str], answers: list[str | None]) -> None:
-        table = self.learner.classes
-        group_of = {output: group.name for group in table.groups for output in group.classes}
-        names = {label: group_of[table.index[label]] for label in {*labels, *answers} if label in table.index}
+        if self._grouped is not self.learner.classes:  # the learner makes a new table when a class turns up
+            self._grouped = self.learner.classes
+            self._group_of = self._grouped.group_names()
+        groups = self._group_of
         self.accuracy.add(
             source,
             [
-                (names[label], label == answer, None if answer is None else names[answer])
+                (groups[label], label == answer, groups.get(answer or ""))
                 for label, answer in zip(labels, answers, strict=True)
-                if label in names  # a class that was never learned belongs to no group
+                if label in groups  # a class that was never learned belongs to no group
             ],
         )
 
@@ -181,13 +197,16 @@ class Core:
         for why in report.discarded:
             counters.steps_discarded += 1
             counters.discarded_in_a_row += 1
+            self._why_discarded = why
             self._happened("step-discarded", why=why)
         if report.steps:
             counters.discarded_in_a_row = 0
-        if counters.discarded_in_a_row >= MOST_DISCARDED_IN_A_ROW:
+
+    def _stop_if_nothing_is_finite(self) -> None:
+        if self.counters.discarded_in_a_row >= MOST_DISCARDED_IN_A_ROW:
             raise StreamError(
-                f"{counters.discarded_in_a_row} steps in a row were not finite ({report.discarded[-1]}); "
-                "all were undone, and learning has stopped",
+                f"{self.counters.discarded_in_a_row} steps in a row were not finite "
+                f"({self._why_discarded}); all were undone, and learning has stopped",
                 "a smaller learning_rate usually helps; 'streamlearn checkpoints rollback' goes back to an older state",
             )
 
@@ -197,7 +216,10 @@ class Core:
     # ------------------------------------------------------------------ state
 
     def state_dict(self) -> dict[str, Any]:
-        """Copies of everything but the buffer's inputs, which are frozen: whoever saves them must release them."""
+        """Copies of everything but the buffer's inputs, which are frozen: whoever saves them must release them.
+
+        Taking it must be quick, so the buffer's ids are left to be packed (`packed`).
+        """
         learner = self.learner.state_dict(copy=False)
         learner["network"] = None if learner["network"] is None else _copied(learner["network"])
         if learner["buffer"] is not None:
@@ -210,6 +232,7 @@ class Core:
             "torch": torch.__version__,
             "threads": torch.get_num_threads(),
             "learner": learner,
+            "inputs": None if self._shape is None else {"shape": list(self._shape), "dtype": str(self._dtype)},
             "training": self._training.state_dict(),
             "held_out": self._held_out.state_dict(),
             "accuracy": self.accuracy.state_dict(),
@@ -232,11 +255,23 @@ class Core:
         if state["position"] is not None:
             self.position = position_from_plain(state["position"])
         self._labels = set(self.learner.classes.index) | {example.label for example in self._training.examples}
-        waiting = self._training.examples + self._held_out.examples
-        if self.learner.method is not None:
-            self._shape, self._dtype = self.learner.method.inputs.shape, self.learner.method.inputs.dtype
-        elif waiting:
-            self._shape, self._dtype = waiting[0].input.shape, waiting[0].input.dtype
+        if state["inputs"] is not None:
+            self._shape, self._dtype = tuple(state["inputs"]["shape"]), np.dtype(state["inputs"]["dtype"])
+
+    def begin_anew(self) -> None:
+        """Somebody has started the daemon again after it had stopped for its records: count those from zero."""
+        if self.counters.bad_ratio > self.settings.records.max_bad_ratio:
+            self.counters.forgive()
+        if self.counters.discarded_in_a_row >= MOST_DISCARDED_IN_A_ROW:
+            self.counters.discarded_in_a_row = 0
+
+
+def packed(tree: dict[str, Any]) -> dict[str, Any]:
+    """The state with its ids as arrays, ready to be written."""
+    buffer = tree["learner"]["buffer"]
+    if buffer is not None:
+        buffer["ids"] = texts.pack(buffer["ids"])
+    return tree
 
 
 def _copied(tree: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 import torch
 
+from streamlearn.checkpoint.folder import CheckpointInfo
 from streamlearn.checkpoint.retention import Retention
 from streamlearn.checkpoint.store import CheckpointStore
 from streamlearn.daemon.core import Core, position_from_plain
 from streamlearn.daemon.happenings import Happening
 from streamlearn.daemon.saving import Saver
-from streamlearn.errors import BadRecord, StreamAway, StreamlearnError
+from streamlearn.errors import BadRecord, PositionLost, StreamAway, StreamError
 from streamlearn.learner import Learner
 from streamlearn.lock import DirectoryLock
 from streamlearn.logs import event_logger
@@ -37,9 +38,18 @@ class Stopping(Exception):
 
 
 class Learning:
-    """Follows the stream until `stop` says so. `tick` is called about ten times a second, whatever happens."""
+    """Follows the stream until `stop` says so. `tick` is called about ten times a second, whatever happens.
 
-    def __init__(self, settings: Settings, stop: Callable[[], bool], tick: Callable[[Learning], None]) -> None:
+    `lock` is the state directory's, if the caller holds it already.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        stop: Callable[[], bool],
+        tick: Callable[[Learning], None],
+        lock: DirectoryLock | None = None,
+    ) -> None:
         self.settings = settings
         self.reason: str | None = None  # why nothing is learned right now, if it should be
         self.idle = True
@@ -48,7 +58,7 @@ class Learning:
         self.lag: int | None = None
         self.fallbacks = 0  # damaged checkpoints passed over at the start
         self._stop, self._tick = stop, tick
-        self._lock = DirectoryLock(settings.state_dir)
+        self._lock = lock
         keep = settings.checkpoint
         self._store = CheckpointStore(settings.state_dir, Retention(keep.keep, keep.keep_every, keep.keep_long))
         self._stream = open_stream(settings.stream_url, settings.stream)
@@ -61,14 +71,17 @@ class Learning:
         return self.idle and self.lag == 0 and self.reason is None
 
     def run(self) -> None:
-        self.startup()
         try:
+            self.startup()
             self.main_loop()
         except Stopping:
             pass
-        except StreamlearnError as error:
+        except (StreamError, PositionLost) as error:
             self.reason = error.message
             self.shutdown()
+            raise
+        except BaseException:
+            self._let_go()  # in the middle of something, perhaps: what the last checkpoint says stands
             raise
         self.shutdown()
 
@@ -76,7 +89,9 @@ class Learning:
 
     def startup(self) -> None:
         """Lock, load, open: in this order, so that nothing is touched that another daemon owns."""
-        self._lock.acquire()
+        if self._lock is None:
+            self._lock = DirectoryLock(self.settings.state_dir)
+            self._lock.acquire()
         torch.set_num_threads(self.settings.threads)
         learner = self.settings.learner
         self.core = Core(
@@ -84,9 +99,9 @@ class Learning:
             Learner(learner, weights=read_weights(learner.weights) if learner.weights else None),
             self._send_dead_letter,
         )
-        self._restore()
+        loaded = self._restore()
         every = self.settings.checkpoint
-        self.saver = Saver(self._store, self.core, every.every_examples, every.every_seconds)
+        self.saver = Saver(self._store, self.core, every.every_examples, every.every_seconds, last=loaded)
         position = self.core.position
         allow_gap = self.settings.stream.from_earliest
         self.core.position = self._patiently(lambda: self._stream.open(position, allow_gap=allow_gap))
@@ -97,10 +112,10 @@ class Learning:
             examples=self.core.counters.examples_learned,
         )
 
-    def _restore(self) -> None:
+    def _restore(self) -> CheckpointInfo | None:
         loaded = self._store.load()
         if loaded is None:
-            return
+            return None
         for skipped in loaded.skipped:
             self.fallbacks += 1
             log.warning("a damaged checkpoint was passed over", number=skipped.number, why=skipped.reason)
@@ -113,19 +128,17 @@ class Learning:
             changed["arithmetic"] = f"torch {tree['torch']} with {tree['threads']} threads before"
         if changed:
             log.info("settings changed since the checkpoint", **changed)
-        if self.core.counters.bad_ratio > self.settings.records.max_bad_ratio:
-            self.core.counters.forgive()
-        self.core.counters.discarded_in_a_row = 0
+        self.core.begin_anew()
         log.info("restored", checkpoint=loaded.info.number, examples=loaded.info.examples_seen)
+        return loaded.info
 
     # ------------------------------------------------------------------ main loop
 
     def main_loop(self) -> None:
         while not self._stop():
             self._look()
-            if self.saver.due_by_time():
-                self.saver.save()
             if self.saver.failures_in_a_row >= self.settings.checkpoint.max_failures:
+                log.error("learning pauses until a checkpoint can be written", error=self.saver.last_failure)
                 self._blocked("checkpoints cannot be written: " + self.saver.last_failure)
                 continue
             try:
@@ -142,13 +155,17 @@ class Learning:
                 if self.saver.due_by_examples():
                     self.saver.save()
                 self._look()
+                if self._stop():
+                    return
 
     def _look(self) -> None:
-        """Now and then: how far behind are we, and let others have a look at us."""
+        """Now and then: is it time to save, how far behind are we, and let others have a look at us."""
         now = time.monotonic()
         if now - self._ticked_at < 0.1:
             return
         self._ticked_at = now
+        if self.saver.due_by_time():
+            self.saver.save()
         if now - self._looked_at >= LOOK_SECONDS:
             self._looked_at = now
             self._measure_lag()
@@ -218,16 +235,21 @@ class Learning:
     # ------------------------------------------------------------------ shutdown
 
     def shutdown(self) -> None:
-        """Whatever led here, the state is whole: it is what the records taken so far make of it."""
+        """The state is whole here: it is what the records taken so far make of it."""
         self.stopped = True
+        self._tell()
         self.saver.save(wait=True)
         with suppress(StreamAway):  # only lag tools would have seen it
             self._pass_on()
-        self._stream.close()
-        self._lock.release()
+        self._let_go()
         log.info(
             "stopped", examples=self.core.counters.examples_learned, checkpoint=getattr(self.saver.last, "number", None)
         )
+
+    def _let_go(self) -> None:
+        self._stream.close()
+        if self._lock is not None:
+            self._lock.release()
 
 
 class _Readable:
@@ -249,7 +271,8 @@ def tell(happening: Happening) -> None:
     """One line in the log for one happening."""
     fields = happening.fields
     if happening.kind == "dead-letter":
-        log.warning("a record was refused", **fields)
+        told = {name: fields[name] for name in ("reason", "partition", "offset")}
+        log.warning("a record was refused", why=fields["message"], **told)
     elif happening.kind == "step-discarded":
         log.warning("a step was not finite and was undone", **fields)
     elif happening.kind == "new-class":

@@ -8,8 +8,9 @@ from typing import Any
 
 from streamlearn.checkpoint.folder import CheckpointInfo
 from streamlearn.checkpoint.store import CheckpointStore
-from streamlearn.daemon.core import Core
+from streamlearn.daemon.core import Core, packed
 from streamlearn.logs import event_logger
+from streamlearn.records.record import Position
 
 log = event_logger("checkpoint")
 
@@ -19,8 +20,16 @@ RETRY_SECONDS = 5.0
 class Saver:
     """One save at a time. A save that fails leaves the older checkpoints whole and is tried again soon."""
 
-    def __init__(self, store: CheckpointStore, core: Core, every_examples: int, every_seconds: float) -> None:
-        self.last: CheckpointInfo | None = None
+    def __init__(
+        self,
+        store: CheckpointStore,
+        core: Core,
+        every_examples: int,
+        every_seconds: float,
+        *,
+        last: CheckpointInfo | None = None,
+    ) -> None:
+        self.last = last  # at first the one that was loaded, if there was one
         self.saved = self.failed = 0
         self.failures_in_a_row = 0
         self.last_failure = ""
@@ -30,7 +39,9 @@ class Saver:
         self._thread: threading.Thread | None = None
         self._next_at_examples = self._next_place()
         self._tried_at = time.monotonic()
-        self._consumed_at_save = -1  # records consumed when the last good save began
+        self._saved_at = self._place()  # where the last good save began
+        self._again = False  # asked for while another was being written
+        self._fault: BaseException | None = None  # of the thread, for the caller to raise
 
     def _next_place(self) -> int:
         every = self._every_examples
@@ -45,25 +56,31 @@ class Saver:
         return self._every_examples > 0 and self._core.counters.examples_learned >= self._next_at_examples
 
     def due_by_time(self) -> bool:
+        if self._again and not self.busy:
+            return True
         waited = time.monotonic() - self._tried_at
         if self.failures_in_a_row:
             return waited >= min(RETRY_SECONDS, self._every_seconds or RETRY_SECONDS)
         return 0 < self._every_seconds <= waited and self._unsaved()
 
     def _unsaved(self) -> bool:
-        return self._core.counters.records_consumed != self._consumed_at_save
+        return self._place() != self._saved_at
+
+    def _place(self) -> tuple[int, Position | None]:
+        return self._core.counters.records_consumed, self._core.position
 
     def save(self, *, wait: bool = False) -> None:
-        """Begin a save; if one is still being written, the next one that is due will do (unless told to wait)."""
+        """Begin a save, or see to it that one follows the one that is still being written."""
         self._next_at_examples = self._next_place()
         if self.busy and not wait:
+            self._again = True
             return
         self.finish()
         if wait and not self._unsaved() and not self.failures_in_a_row:
             return
         begun = self._tried_at = time.monotonic()
-        tree, seen = self._core.state_dict(), self._core.counters.examples_learned
-        arguments = (tree, seen, self._core.counters.records_consumed)
+        self._again = False
+        arguments = (self._core.state_dict(), self._core.counters.examples_learned, self._place())
         self._thread = threading.Thread(target=self._write, args=arguments, name="checkpoint")
         self._thread.start()
         self.longest_pause = max(self.longest_pause, time.monotonic() - begun)
@@ -75,21 +92,26 @@ class Saver:
         if self._thread is not None:
             self._thread.join()
             self._thread = None
+        if self._fault is not None:
+            raise self._fault
 
-    def _write(self, tree: dict[str, Any], seen: int, consumed: int) -> None:
+    def _write(self, tree: dict[str, Any], seen: int, place: tuple[int, Position | None]) -> None:
         try:
-            info = self._store.write(tree, examples_seen=seen, position=tree["position"])
+            info = self._store.write(packed(tree), examples_seen=seen, position=tree["position"])
         except OSError as error:
             self.failed += 1
             self.failures_in_a_row += 1
             self.last_failure = f"{error.strerror or error}"
             log.error("a checkpoint could not be written; the older ones are whole", error=self.last_failure)
             return
+        except BaseException as error:
+            self._fault = error
+            return
         self.saved += 1
         if self.failures_in_a_row:
             log.info("checkpoints can be written again", failed=self.failures_in_a_row)
         self.failures_in_a_row = 0
-        self.last, self._consumed_at_save = info, consumed
+        self.last, self._saved_at = info, place
         log.info(
             f"checkpoint {info.number} saved",
             examples=info.examples_seen,

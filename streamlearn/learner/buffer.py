@@ -115,16 +115,16 @@ class Buffer:
         Returns which of them are in which slot now: {slot: place in the batch}.
         """
         taken: dict[int, int] = {}
-        for place, (output, loss) in enumerate(zip(outputs, losses, strict=True)):
+        for place, share in enumerate(chance.uniforms(len(outputs))):
             if self.size < self.capacity:
                 slot = self._holes.pop() if self._holes else self.size
             else:
-                drawn = chance.below(seen + place + 1)
+                drawn = int(share * (seen + place + 1))
                 if drawn >= self.capacity:
                     continue
                 slot = self._eviction.victim(self, drawn, chance)
                 self._vacate(slot)
-            self._occupy(slot, output, loss, seen + place, None if ids is None else ids[place])
+            self._occupy(slot, outputs[place], losses[place], seen + place, None if ids is None else ids[place])
             taken[slot] = place
         if taken:
             self._write(list(taken), inputs[list(taken.values())])
@@ -182,11 +182,13 @@ class Buffer:
         self._frozen = None
 
     def state_dict(self, *, copy: bool = True) -> dict[str, Any]:
-        """All of it, up to the last filled slot. Without `copy`, arrays that the next step may change."""
+        """All of it, up to the last filled slot. Without `copy`, arrays that the next step may change, and the ids not
+        packed: that takes a while.
+        """
         end = self.size + len(self._holes)
         arrays = {name: getattr(self, name)[:end] for name in ("inputs", "classes", "losses", "arrivals")}
         return {name: array.copy() if copy else array for name, array in arrays.items()} | {
-            "ids": texts.pack(self.ids[:end]),
+            "ids": texts.pack(self.ids[:end]) if copy else self.ids[:end],
             "loss_sum": self.loss_sum,
         }
 

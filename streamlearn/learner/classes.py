@@ -66,6 +66,10 @@ class ClassTable:
             self.current = len(self.groups) - 1
         self.closed = False
 
+    def group_names(self) -> dict[str, str]:
+        """Known class -> the name of its group."""
+        return {self.names[output]: group.name for group in self.groups for output in group.classes}
+
     def copy(self) -> Self:
         return copy.deepcopy(self)
 

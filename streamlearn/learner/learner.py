@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -71,7 +71,7 @@ class Learner:
         while start < len(labels):
             # Batches lie on a fixed grid, so that many examples at once and a few at a time give the same steps.
             end = min(len(labels), start - start % self.settings.batch_size + self.settings.batch_size)
-            undo = self._mark(method)
+            mark = self._mark(method)
             known = list(self.classes.index.values()) if predict_first else []
             try:
                 end, met = self._meet(method, labels, groups, start, end)
@@ -81,7 +81,7 @@ class Learner:
                 method.inputs.observe(batch.inputs)
                 step = method.step(batch, self.examples_seen)
             except NotFinite as error:
-                undo()
+                self._undo(method, mark)
                 report.add_discarded(end - start, str(error))
                 if report.predicted is not None:
                     report.predicted += [None] * (end - start)
@@ -120,11 +120,11 @@ class Learner:
         """The classes so far are complete: the next new class opens another group. Refits the bias correction."""
         report = Report()
         if self.method is not None and self.classes.groups:
-            undo = self._mark(self.method)
+            mark = self._mark(self.method)
             try:
                 self.method.end_group(self.examples_seen)
             except NotFinite as error:
-                undo()
+                self._undo(self.method, mark)
                 report.discarded.append(str(error))
             self.classes = self.classes.copy()
             self.classes.closed = True
@@ -190,9 +190,11 @@ class Learner:
         """Answers from scores, among classes that were known at the time."""
         if not known:
             return [None] * len(scores)
-        known = sorted(known)
-        corrected = self.bias.correct(scores)[:, known]
-        return [self.classes.names[known[k]] for k in corrected.argmax(axis=1)]
+        corrected = self.bias.correct(scores)
+        if len(known) < corrected.shape[1]:
+            known.sort()
+            return [self.classes.names[known[k]] for k in corrected[:, known].argmax(axis=1).tolist()]
+        return [self.classes.names[k] for k in corrected.argmax(axis=1).tolist()]
 
     # ------------------------------------------------------------------ what is remembered
 
@@ -268,15 +270,12 @@ class Learner:
         )
         return self.method
 
-    def _mark(self, method: Method) -> Callable[[], None]:
+    def _mark(self, method: Method) -> tuple[Any, ...]:
         """Remember how things stand before a step, cheaply: what a step replaces is kept, what it changes is copied."""
-        chance, classes, bias = self.chance.mark(), self.classes, self.bias
-        network, inputs = method.network.mark(), method.inputs.mark()
+        return self.chance.mark(), self.classes, self.bias, method.network.mark(), method.inputs.mark()
 
-        def undo() -> None:
-            self.chance.restore(chance)
-            self.classes, self.bias = classes, bias
-            method.network.restore(network)
-            method.inputs.restore(inputs)
-
-        return undo
+    def _undo(self, method: Method, mark: tuple[Any, ...]) -> None:
+        chance, self.classes, self.bias, network, inputs = mark
+        self.chance.restore(chance)
+        method.network.restore(network)
+        method.inputs.restore(inputs)

@@ -41,7 +41,6 @@ class Network(nn.Module):
         self.body, self.frozen = body, frozen
         self.head = Head(torch.zeros(0, features), torch.zeros(0))
         self.trained: list[Tensor] = []
-        self._mean = torch.ones(1)
         self._statistics: list[Tensor] = []  # of batch normalisation: a forward pass changes them
         body.requires_grad_(not frozen)
         # Whether a forward pass gives the same outputs while training as when asked for a prediction.
@@ -114,7 +113,8 @@ class Network(nn.Module):
 
         Raises NotFinite, with nothing changed, if a loss or a gradient is not.
         """
-        gradients = torch.autograd.grad(losses, self.trained, self._mean_of(len(losses)))
+        # The gradient of the sum, divided in the step: the mean would be one operation more, there and back.
+        gradients = torch.autograd.grad(losses.sum(), self.trained)
         found: list[float] = losses.tolist()
         with torch.no_grad():
             # A sum is finite only if every term is, and it is the cheapest way to look at all of them.
@@ -122,14 +122,8 @@ class Network(nn.Module):
             if not math.isfinite(total + sum(found)):
                 raise NotFinite(f"loss {sum(found) / len(found):g}, sum of gradients {total:g}")
             for parameter, gradient in zip(self.trained, gradients, strict=True):
-                parameter.add_(gradient, alpha=-rate)  # one by one is faster than torch's foreach
+                parameter.add_(gradient, alpha=-rate / len(found))  # one by one is faster than torch's foreach
         return found
-
-    def _mean_of(self, count: int) -> Tensor:
-        """What makes the gradient of many losses that of their mean."""
-        if len(self._mean) != count:
-            self._mean = torch.full((count,), 1 / count)
-        return self._mean
 
     def arrays(self, *, copy: bool = True) -> dict[str, Any]:
         return {
@@ -168,8 +162,8 @@ def build_network(
             if len(shape) == 1:
                 raise SettingsError([f"model {settings.model} looks at pictures, but the inputs are feature vectors"])
             channels = shape[2] if len(shape) == 3 else 1
-            if settings.model == "resnet18":
-                body, features = _resnet18(channels)
+            if settings.resnet_filters is not None:
+                body, features = _resnet18(channels, settings.resnet_filters)
             else:
                 body, features = _torchvision(settings.model.removeprefix("torchvision:"), channels, weights)
         network = Network(body, features, settings.freeze)
@@ -199,13 +193,20 @@ class _Mlp(nn.Module):
         return features
 
 
-def _resnet18(channels: int) -> tuple[nn.Module, int]:
-    """The paper's: 64 filters, and a stem for small pictures (3x3, stride 1, no pooling)."""
+def _resnet18(channels: int, filters: int) -> tuple[nn.Module, int]:
+    """The paper's has 64 filters; and a stem for small pictures (3x3, stride 1, no pooling)."""
     from torchvision.models.resnet import BasicBlock, ResNet
 
     body = ResNet(BasicBlock, [2, 2, 2, 2])
-    features = body.fc.in_features
-    body.conv1 = nn.Conv2d(channels, 64, 3, padding=1, bias=False)
+    features = 8 * filters
+    if filters != 64:  # torchvision's own is made for 64: put other layers in their places
+        body.inplanes, body.bn1 = filters, nn.BatchNorm2d(filters)
+        for number, stride in enumerate((1, 2, 2, 2)):
+            layer = body._make_layer(BasicBlock, filters << number, 2, stride)
+            setattr(body, f"layer{number + 1}", layer)
+            for convolution in (module for module in layer.modules() if isinstance(module, nn.Conv2d)):
+                nn.init.kaiming_normal_(convolution.weight, mode="fan_out", nonlinearity="relu")
+    body.conv1 = nn.Conv2d(channels, filters, 3, padding=1, bias=False)
     nn.init.kaiming_normal_(body.conv1.weight, mode="fan_out", nonlinearity="relu")
     body.maxpool, body.fc = nn.Identity(), nn.Identity()
     return body, features
@@ -239,6 +240,8 @@ def _torchvision(name: str, channels: int, weights: Mapping[str, Tensor] | None)
     )
     if weights is not None:
         load_tensors(body, weights, f"torchvision:{name}")
+    if hasattr(body, "aux_logits"):  # googlenet and inception answer three times over while training: once will do
+        body.aux_logits, body.aux1, body.aux2, body.AuxLogits = False, None, None, None
     place, last = [(place, layer) for place, layer in body.named_modules() if isinstance(layer, nn.Linear)][-1]
     body.set_submodule(place, nn.Identity())
     return (nn.Sequential(_AsColour(), body) if channels == 1 else body), last.in_features

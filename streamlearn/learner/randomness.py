@@ -40,7 +40,7 @@ class Randomness:
         """One of 0..limit-1."""
         return int(self.uniform() * limit)
 
-    def _uniforms(self, count: int) -> list[float]:
+    def uniforms(self, count: int) -> list[float]:
         start, self._next = self._next, self._next + count
         if self._next <= _BLOCK:
             return self._block[start : self._next]
@@ -50,7 +50,7 @@ class Randomness:
     def subset(self, size: int, count: int) -> list[int]:
         """`count` different ones of 0..size-1, every such set as likely as any other (Floyd's way)."""
         taken: set[int] = set()
-        for last, chance in enumerate(self._uniforms(count), size - count):
+        for last, chance in enumerate(self.uniforms(count), size - count):
             one = int(chance * (last + 1))
             taken.add(last if one in taken else one)
         return list(taken)
