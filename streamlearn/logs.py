@@ -63,9 +63,9 @@ def configure(
     stream: TextIO | None = None,
 ) -> None:
     """Once, at the start of a process. `secrets` are taken out of every line, whoever wrote them there."""
-    stream = sys.stderr if stream is None else stream
+    handler = _StandardError() if stream is None else logging.StreamHandler(stream)
+    stream = handler.stream
     human = format == "human" or (format == "auto" and stream.isatty())
-    handler = logging.StreamHandler(stream)
     handler.setFormatter(_HumanFormatter(secrets, stream.isatty()) if human else _JsonFormatter(secrets))
     handler.addFilter(HoldBackRepeats())
     root = logging.getLogger()
@@ -76,6 +76,17 @@ def configure(
     root.setLevel(logging.WARNING)
     logging.getLogger(ROOT).setLevel(level.upper())
     logging.captureWarnings(True)
+
+
+class _StandardError(logging.StreamHandler[TextIO]):
+    """Wherever standard error leads at the moment: live lines on a terminal catch it, to stay below what is told."""
+
+    def __init__(self) -> None:
+        logging.Handler.__init__(self)
+
+    @property
+    def stream(self) -> TextIO:  # type: ignore[override]
+        return sys.stderr
 
 
 class HoldBackRepeats(logging.Filter):
@@ -135,8 +146,9 @@ class _JsonFormatter(_LineFormatter):
             "logger": record.name,
             "message": self._without_secrets(record.getMessage()),
         }
-        # What every line has cannot be overwritten by a field.
-        return json.dumps(self._fields(record) | line, ensure_ascii=False)
+        # What every line has comes first, and cannot be overwritten by a field.
+        fields = {name: value for name, value in self._fields(record).items() if name not in line}
+        return json.dumps(line | fields, ensure_ascii=False)
 
 
 class _HumanFormatter(_LineFormatter):

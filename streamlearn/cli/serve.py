@@ -6,12 +6,14 @@ import os
 import signal
 import sys
 from contextlib import nullcontext
+from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from streamlearn.cli.options import ConfigFile, PresetName, SetAny, StateDir, StreamUrl, load_from_flags
+from streamlearn.errors import SettingsError
 
 if TYPE_CHECKING:
     from streamlearn.settings.daemon import Settings
@@ -24,6 +26,13 @@ FromEarliest = Annotated[
     ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No live lines on the terminal, only the log.")]
+DemoFlag = Annotated[
+    bool,
+    typer.Option(
+        "--demo",
+        help="Learn the Fashion-MNIST sample that comes with it, two new classes at a time: nothing else is needed.",
+    ),
+]
 UntilIdle = Annotated[
     bool, typer.Option("--until-idle", help="Stop cleanly when everything on the stream has been learned.")
 ]
@@ -38,6 +47,7 @@ def serve(
     from_earliest: FromEarliest = False,
     quiet: Quiet = False,
     until_idle: UntilIdle = False,
+    demo: DemoFlag = False,
 ) -> None:
     """Follow a stream and learn from each record once, for as long as it runs.
 
@@ -47,7 +57,15 @@ def serve(
     flags = list(settings or ())
     flags += ["stream.from_earliest=true"] if from_earliest else []
     flags += ["quiet=true"] if quiet else []
-    run(load_from_flags(config, stream, state_dir, preset, flags).settings, until_idle=until_idle)
+    if demo:
+        from streamlearn.settings.presets import DEMO
+
+        if stream is not None:
+            raise SettingsError(["--demo brings its own stream: leave --stream out"])
+        # Below what the user sets: a later assignment of the same name wins.
+        flags = [f"learner.{name}={value}" for name, value in DEMO.items()] + flags
+        state_dir = state_dir or Path("streamlearn-demo")
+    run(load_from_flags(config, stream, state_dir, preset, flags).settings, until_idle=until_idle, demo=demo)
 
 
 class StopFlag:
@@ -64,7 +82,7 @@ class StopFlag:
         self.raised = True
 
 
-def run(settings: Settings, *, until_idle: bool = False) -> None:
+def run(settings: Settings, *, until_idle: bool = False, demo: bool = False) -> None:
     from rich.console import Console
 
     from streamlearn import logs
@@ -77,6 +95,7 @@ def run(settings: Settings, *, until_idle: bool = False) -> None:
     lock = DirectoryLock(settings.state_dir)
     lock.acquire()
 
+    from streamlearn.daemon.demo import Demo
     from streamlearn.daemon.display import Display
     from streamlearn.daemon.learning import Learning
 
@@ -84,10 +103,25 @@ def run(settings: Settings, *, until_idle: bool = False) -> None:
     live = console.is_terminal and not settings.quiet
     display: Any = Display(console) if live else nullcontext(lambda learning: None)
 
-    def stop() -> bool:
-        return flag.raised or (until_idle and learning.caught_up)
+    show = Demo(settings, console) if demo else None
 
-    with display as tick:
+    def stop() -> bool:
+        done = until_idle and learning.caught_up and (show is None or show.told)
+        return flag.raised or done
+
+    with display as draw:
+
+        def tick(learning: Learning) -> None:
+            draw(learning)
+            if show is not None:
+                show.look(learning)
+
         learning = Learning(settings, stop, tick, lock)
-        learning.run()
+        if show is not None:
+            show.start()
+        try:
+            learning.run()
+        finally:
+            if show is not None:
+                show.stop()
     sys.stdout.flush()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -48,7 +49,9 @@ class LearnerSettings(BaseModel):
         default="er+t", description="sgd, joint (keeps everything), er, or er+t (er with the five tricks)"
     )
     model: str = Field(
-        default="mlp", description="mlp, resnet18, linear, or torchvision:NAME (such as torchvision:resnet50)"
+        default="mlp",
+        description="mlp, resnet18, resnet18:N (N filters instead of 64), linear, or torchvision:NAME "
+        "(such as torchvision:resnet50)",
     )
     weights: Path | None = Field(
         default=None, description="local .safetensors or .pth file with a torchvision model's weights"
@@ -106,6 +109,14 @@ class LearnerSettings(BaseModel):
     )
     seed: int = Field(default=0, ge=0, description="same records and same seed, same bits")
 
+    @property
+    def resnet_filters(self) -> int | None:
+        """How wide the first layers of resnet18 are; None for another model."""
+        name, colon, filters = self.model.partition(":")
+        if name != "resnet18" or (colon and not re.fullmatch("[1-9][0-9]{0,3}", filters)):
+            return None
+        return int(filters) if colon else 64
+
     @model_validator(mode="after")
     def _complete_and_check(self) -> Self:
         for name, value in METHOD_DEFAULTS[self.method].items():
@@ -123,8 +134,8 @@ class LearnerSettings(BaseModel):
         doubled = sorted({name for name in self.classes if self.classes.count(name) > 1})
         rules = [
             (
-                self.model not in ("mlp", "resnet18", "linear") and not torchvision,
-                f"model {self.model!r} is not known: use mlp, resnet18, linear or torchvision:NAME",
+                self.model not in ("mlp", "linear") and self.resnet_filters is None and not torchvision,
+                f"model {self.model!r} is not known: use mlp, resnet18, resnet18:N, linear or torchvision:NAME",
             ),
             (
                 self.decay is not None and self.decay_horizon is not None,

@@ -27,6 +27,10 @@ FASHION_MNIST_CLASSES: Final = (
 _CIFAR10 = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 
 
+# `serve --demo`, a short stream: a buffer that holds a sixth of the sample, and a rate that has fallen by its end.
+DEMO: Final[dict[str, Any]] = {"buffer_size": 500, "learning_rate": 0.1, "decay_horizon": 12_000}
+
+
 @dataclass(frozen=True, slots=True)
 class Preset:
     common: Mapping[str, Any]  # whatever the method
