@@ -8,17 +8,19 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from streamlearn.checkpoint import CheckpointInfo, CheckpointStore, FileCheck
-from streamlearn.checkpoint.manifest import Manifest
 from streamlearn.errors import SettingsError, StateCorrupt
 from streamlearn.lock import DirectoryLock
+
+if TYPE_CHECKING:  # numpy comes with it, which `--help` need not wait for
+    from streamlearn.checkpoint import CheckpointInfo, CheckpointStore, FileCheck
+    from streamlearn.checkpoint.manifest import Manifest
 
 app = typer.Typer(name="checkpoints", help="What is kept in a state directory, and the way back.", no_args_is_help=True)
 
@@ -117,6 +119,8 @@ def rollback(
     console = Console()
     if not discarded:
         return console.print(f"Checkpoint {number} is the newest already; nothing changed.")
+    from streamlearn.checkpoint import CheckpointInfo
+
     console.print(f"The newest checkpoint in {state_dir} is now {number}. Discarded:")
     for gone in discarded:
         if isinstance(gone, CheckpointInfo):
@@ -143,6 +147,8 @@ def megabytes(size: int) -> str:
 def _open(state_dir: Path) -> CheckpointStore:
     if not state_dir.is_dir():
         raise SettingsError([f"--state-dir: {state_dir} is not a directory"])
+    from streamlearn.checkpoint import CheckpointStore
+
     return CheckpointStore(state_dir)
 
 

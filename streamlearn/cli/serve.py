@@ -103,7 +103,7 @@ def run(settings: Settings, *, until_idle: bool = False, demo: bool = False) -> 
     live = console.is_terminal and not settings.quiet
     display: Any = Display(console) if live else nullcontext(lambda learning: None)
 
-    show = Demo(settings, console) if demo else None
+    show = Demo(settings, console if live else Console()) if demo else None
 
     def stop() -> bool:
         done = until_idle and learning.caught_up and (show is None or show.told)

@@ -34,6 +34,7 @@ class Demo:
         self._settings, self._console = settings, console
         self._sample = load_sample()
         self._records = list(demo_records(self._sample))
+        self._pause = PAUSE_SECONDS if console.is_terminal else 0.0
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._feed, name="demo", daemon=True)
         self.told = False
@@ -49,7 +50,7 @@ class Demo:
         stream = open_stream(self._settings.stream_url, self._settings.stream)
         stream.open(None)
         place = stream.ends()[0]
-        while place < len(self._records) and not self._stopped.wait(PAUSE_SECONDS):
+        while place < len(self._records) and not self._stopped.wait(self._pause):
             chunk = self._records[place : place + RECORDS_AT_ONCE]
             stream.append(chunk)
             place += len(chunk)
