@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from os.path import isdir  # unlike Path's, it has an answer for every name
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from streamlearn import disk
-from streamlearn.checkpoint import CheckpointInfo, CheckpointStore, Tree
-from streamlearn.checkpoint.damage import Damaged
-from streamlearn.checkpoint.reader import Reader
 from streamlearn.cli.checkpoints import StateDir
 from streamlearn.errors import SettingsError, StateCorrupt, StateError, StateIncompatible, StreamlearnError
 from streamlearn.export import Format, check_installed, export_model
+
+if TYPE_CHECKING:
+    from streamlearn.checkpoint import CheckpointInfo, CheckpointStore, Tree
 
 ATTEMPTS = 10  # a daemon that saves often may retire what is just being read
 
@@ -40,6 +40,8 @@ def export(
     if isdir(output):
         raise SettingsError([f"--output: {output} is a directory"], hint="name the file")
     check_installed(file_format)
+    from streamlearn.checkpoint import CheckpointStore
+
     store = CheckpointStore(state_dir)
     info, tree = newest(store) if checkpoint is None else chosen(store, checkpoint)
     if "learner" not in tree:
@@ -76,6 +78,9 @@ def newest(store: CheckpointStore) -> tuple[CheckpointInfo, Tree]:
 
 
 def chosen(store: CheckpointStore, number: int) -> tuple[CheckpointInfo, Tree]:
+    from streamlearn.checkpoint.damage import Damaged
+    from streamlearn.checkpoint.reader import Reader
+
     info, manifest = store.show(number)
     try:
         tree, _ = Reader(store.folder).read(manifest)
