@@ -18,13 +18,19 @@ def blocks(language: str) -> list[str]:
 
 
 def test_the_python_example_runs(tmp_path):
-    (example,) = blocks("python")
+    (example,) = (block for block in blocks("python") if "Learner(" in block)
     done = subprocess.run([sys.executable, "-W", "error", "-c", example], cwd=tmp_path, capture_output=True, text=True)
     assert done.stderr == ""
     *groups, last = done.stdout.splitlines()
     assert len(groups) == 5
     assert groups[0] == f"learned 600 examples of {NAMES[0]}, {NAMES[1]}"
     assert int(last.partition("%")[0]) > 50
+
+
+def test_the_example_of_a_producer_runs(tmp_path):
+    (example,) = (block for block in blocks("python") if "open_stream(" in block)
+    subprocess.run([sys.executable, "-W", "error", "-c", example], cwd=tmp_path, check=True)
+    assert (tmp_path / "examples.log").exists()
 
 
 def test_the_build_finds_the_test_command():

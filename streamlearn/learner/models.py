@@ -109,21 +109,27 @@ class Network(nn.Module):
         return outputs
 
     def descend(self, losses: Tensor, rate: float) -> list[float]:
-        """One step of gradient descent on the mean of the losses, which are returned as numbers.
-
-        Raises NotFinite, with nothing changed, if a loss or a gradient is not.
-        """
+        """One step of gradient descent on the mean of the losses, which are returned as numbers."""
         # The gradient of the sum, divided in the step: the mean would be one operation more, there and back.
-        gradients = torch.autograd.grad(losses.sum(), self.trained)
+        self.move(self.gradients(losses.sum()), rate / len(losses))
         found: list[float] = losses.tolist()
+        return found
+
+    def gradients(self, loss: Tensor) -> tuple[Tensor, ...]:
+        """Of one number, for each trained parameter. Raises NotFinite if it or one of them is not."""
+        gradients = torch.autograd.grad(loss, self.trained)
         with torch.no_grad():
             # A sum is finite only if every term is, and it is the cheapest way to look at all of them.
             total = sum(float(gradient.sum()) for gradient in gradients)
-            if not math.isfinite(total + sum(found)):
-                raise NotFinite(f"loss {sum(found) / len(found):g}, sum of gradients {total:g}")
+        if not math.isfinite(total + float(loss)):
+            raise NotFinite(f"loss {float(loss):g}, sum of gradients {total:g}")
+        return gradients
+
+    def move(self, gradients: tuple[Tensor, ...], rate: float) -> None:
+        """Go down along the gradients."""
+        with torch.no_grad():
             for parameter, gradient in zip(self.trained, gradients, strict=True):
-                parameter.add_(gradient, alpha=-rate / len(found))  # one by one is faster than torch's foreach
-        return found
+                parameter.add_(gradient, alpha=-rate)  # one by one is faster than torch's foreach
 
     def arrays(self, *, copy: bool = True) -> dict[str, Any]:
         return {

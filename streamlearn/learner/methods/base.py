@@ -4,8 +4,9 @@ A method says how to learn from one batch and how to score inputs. Everything el
 groups, cutting batches, the bias correction, counting, undoing a step that went wrong, the state of shared parts.
 
 The contract:
-* `step` learns once from one batch of stream examples. It changes nothing of its own before `network.descend` has
-  returned, so that a step that is not finite leaves the method as it was.
+* `step` learns once from one batch of stream examples. It changes nothing of its own before `network.descend` (or
+  `network.gradients`, for a method that bends them before `network.move`) has returned, so that a step that is not
+  finite leaves the method as it was.
 * `scores` gives one score per class for raw inputs, and changes nothing. Its default is the network.
 * `end_group` is called when a class group has ended, before the bias is refitted.
 * `grown` is called after the head got more outputs.
