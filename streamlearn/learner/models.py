@@ -121,8 +121,8 @@ class Network(nn.Module):
         with torch.no_grad():
             # A sum is finite only if every term is, and it is the cheapest way to look at all of them.
             total = sum(float(gradient.sum()) for gradient in gradients)
-        if not math.isfinite(total + float(loss)):
-            raise NotFinite(f"loss {float(loss):g}, sum of gradients {total:g}")
+        if not math.isfinite(total + loss.item()):
+            raise NotFinite(f"loss {loss.item():g}, sum of gradients {total:g}")
         return gradients
 
     def move(self, gradients: tuple[Tensor, ...], rate: float) -> None:
