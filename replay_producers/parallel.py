@@ -11,8 +11,6 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from types import FrameType
 
-import torch
-
 from replay_producers.runs import Result, Run, through_learner
 from streamlearn.errors import StreamlearnError
 
@@ -49,8 +47,6 @@ def outcomes(runs: Sequence[Run], jobs: int) -> Generator[Outcome, None, None]:
 def _begin() -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _leave)
-    # One thread each: more would fight over the same cores, and the number of threads is part of the arithmetic.
-    torch.set_num_threads(1)
 
 
 def _leave(number: int, frame: FrameType | None) -> None:

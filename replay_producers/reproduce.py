@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import signal
 import statistics
 import sys
 import time
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from types import FrameType
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from replay_producers.benchmarks import BENCHMARKS, benchmark_named, dataset_of
 from replay_producers.command import DataDir, Limit, run
 from replay_producers.methods import buffers_for, label, methods_named
-from replay_producers.parallel import cores, outcomes
 from replay_producers.progress import bar, say
-from replay_producers.results import Results
-from replay_producers.runs import Result, Run, runs_of
+from streamlearn.disk import make_directory, write_file
 from streamlearn.errors import SettingsError, StreamlearnError
+
+if TYPE_CHECKING:
+    from replay_producers.results import Results
+    from replay_producers.runs import Result, Run
 
 DatasetOption = Annotated[str, typer.Option("--dataset", metavar="NAME", help=f"One of {', '.join(BENCHMARKS)}.")]
 Methods = Annotated[
@@ -80,6 +83,13 @@ def command(
     sizes = _sizes(buffers)
     _check_through(through)
     source = dataset_of(benchmark.name, data_dir)
+
+    # Only now: what can be said about the options is said before torch and the rest take their seconds to load.
+    from replay_producers.parallel import cores
+    from replay_producers.report import write_report
+    from replay_producers.results import Results
+    from replay_producers.runs import runs_of
+
     runs = runs_of(
         benchmark,
         [(method, buffers_for(method, sizes)) for method in chosen],
@@ -99,6 +109,9 @@ def command(
         say(f"reduced: {benchmark.reduced}")
     jobs = min(jobs or (cores() if through == "learner" else max(1, cores() // 2)), max(1, len(left)))
     failures = _run_all(left, results, jobs)
+    timed = _times(benchmark.name, through, data_dir, limit, out, anew=bool(left)) if times else None
+    page = write_report(out, benchmark, results.entries, source.source, _same_command(), timed)
+    say(f"report: {page}", "green")
     if failures:
         raise StreamlearnError(f"{len(failures)} of {len(runs)} runs failed: {failures[0]}", "the others are kept")
 
@@ -125,6 +138,8 @@ def _check_through(through: str) -> None:
 
 def _run_all(left: Sequence[Run], results: Results, jobs: int) -> list[str]:
     """Raises typer.Exit when somebody stops it."""
+    from replay_producers.parallel import outcomes
+
     failures: list[str] = []
     started, done = time.monotonic(), 0
     signal.signal(signal.SIGTERM, _interrupt)
@@ -153,6 +168,24 @@ def _run_all(left: Sequence[Run], results: Results, jobs: int) -> list[str]:
     return failures
 
 
+def _times(
+    benchmark: str, through: str, data_dir: Path | None, limit: int | None, out: Path, *, anew: bool
+) -> dict[str, Any] | None:
+    """Measured when nothing else runs any more, and kept: only new runs are a reason to measure again."""
+    from replay_producers import times
+
+    path = out / "times.json"
+    if path.is_file() and not (anew and through == "learner" and benchmark == times.BENCHMARK):
+        with suppress(ValueError):
+            return dict(json.loads(path.read_text()))
+    if benchmark != times.BENCHMARK:
+        return None
+    measured = times.measure(data_dir, limit)
+    make_directory(out)
+    write_file(path, [json.dumps(measured, indent=1).encode()])
+    return measured
+
+
 def _interrupt(number: int, frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
@@ -162,7 +195,8 @@ def _summary(entries: Sequence[Result]) -> list[str]:
     for entry in entries:
         found.setdefault((entry["method"], entry["buffer"], entry["through"]), []).append(entry["accuracy"])
     return [
-        f"{label(method)}{f' @{buffer}' if buffer else ''}: {statistics.mean(values):.2f} % ({len(values)} runs through {through})"
+        f"{label(method)}{f' @{buffer}' if buffer else ''} through {through}: {statistics.mean(values):.2f} % "
+        f"({len(values)} runs)"
         for (method, buffer, through), values in found.items()
     ]
 

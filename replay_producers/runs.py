@@ -5,12 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from replay_producers.benchmarks import BENCHMARKS, Benchmark, dataset_of
 from replay_producers.datasets.dataset import DataSet, Places
@@ -86,6 +88,18 @@ def runs_of(
     ]
 
 
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """The number of threads is part of the arithmetic, and a daemon has one."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@one_thread()
 def through_learner(run: Run) -> Result:
     dataset = dataset_of(run.benchmark, run.data_dir)
     tasks = plan(dataset, run.options)
