@@ -37,6 +37,15 @@ BENCHMARKS: Final[dict[str, Benchmark]] = {
     for benchmark in (
         Benchmark("split-fashion-mnist", "Split Fashion-MNIST", read_fashion_mnist, 1),
         Benchmark("split-cifar10", "Split CIFAR-10", read_cifar10, 50),
+        Benchmark(
+            "split-cifar10-small",
+            "Split CIFAR-10, reduced",
+            read_cifar10,
+            10,
+            limit=5000,
+            reduced="5,000 of the 50,000 pictures, 10 passes instead of 50, a ResNet18 with 16 filters instead of 64 "
+            "(0.7 instead of 11 million parameters)",
+        ),
         Benchmark("split-cifar100", "Split CIFAR-100", read_cifar100, 50),
         Benchmark("split-core50", "Split CORe-50", read_core50, 15),
     )

@@ -14,6 +14,7 @@ from replay_producers.datasets.dataset import DataSet, Part, part_of
 from replay_producers.datasets.files import damaged, find, find_folder, read_bytes
 from replay_producers.datasets.safe_pickle import read_pickle
 from streamlearn.errors import SettingsError
+from streamlearn.settings.presets import CIFAR10_CLASSES
 
 PIXELS = 3 * 32 * 32
 
@@ -76,7 +77,6 @@ CIFAR100 = Layout(
     label_bytes=2,
     npz="cifar100.npz",
 )
-CIFAR10_CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 
 
 def read_cifar10(data_dir: Path | None) -> DataSet:
@@ -179,6 +179,5 @@ def _arrays(path: Path, layout: Layout) -> tuple[tuple[str, ...], Part, Part]:
     for pictures, labels in parts:
         if pictures.dtype != np.uint8 or pictures.shape != (len(labels), 32, 32, 3):
             raise damaged(path, f"pictures are {pictures.dtype} of {pictures.shape}", layout.hint)
-    count = 10 if layout is CIFAR10 else 100
-    names = CIFAR10_CLASSES if layout is CIFAR10 else tuple(f"class-{number}" for number in range(count))
+    names = CIFAR10_CLASSES if layout is CIFAR10 else tuple(f"class-{number}" for number in range(100))
     return names, part_of(*parts[0]), part_of(*parts[1])

@@ -20,7 +20,13 @@ from tests.learner.streams import pictures
 
 @pytest.mark.parametrize(
     ("model", "shape", "count"),
-    [("mlp", (28, 28), 269_322), ("resnet18", (32, 32, 3), 11_173_962), ("linear", (28, 28), 7850)],
+    [
+        ("mlp", (28, 28), 269_322),
+        ("resnet18", (32, 32, 3), 11_173_962),
+        ("resnet18:64", (32, 32, 3), 11_173_962),
+        ("resnet18:16", (32, 32, 3), 701_466),
+        ("linear", (28, 28), 7850),
+    ],
 )
 def test_parameter_counts(model: str, shape: tuple[int, ...], count: int) -> None:
     network = build_network(LearnerSettings(model=model), shape)
@@ -48,10 +54,17 @@ def test_building_leaves_torchs_own_generator_alone() -> None:
     torch.testing.assert_close(torch.rand(3), expected)
 
 
-def test_resnet18_learns_small_pictures() -> None:
+@pytest.mark.parametrize("model", ["resnet18:0", "resnet18:", "resnet18:wide", "resnet18:-3", "resnet34:16"])
+def test_a_width_that_is_none(model: str) -> None:
+    with pytest.raises(ValueError, match="is not known"):
+        LearnerSettings(model=model)
+
+
+@pytest.mark.parametrize("model", ["resnet18", "resnet18:8"])
+def test_resnet18_learns_small_pictures(model: str) -> None:
     stream = pictures(["a", "b"], 32, side=8, channels=3)
     learner = Learner(
-        LearnerSettings(model="resnet18", batch_size=16, replay_batch=16, buffer_size=40, learning_rate=0.03, seed=2)
+        LearnerSettings(model=model, batch_size=16, replay_batch=16, buffer_size=40, learning_rate=0.03, seed=2)
     )
     for _ in range(6):
         learner.learn(stream.inputs, stream.labels, predict_first=True)
