@@ -12,8 +12,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pytest
+
 from streamlearn.checkpoint.store import CheckpointStore
 from streamlearn.lock import NAME as LOCK
+from tests.broker import Broker
 from tests.cli.command import ENVIRONMENT, MAIN
 
 PATIENCE = 60.0  # seconds: a busy machine fails nothing, a daemon that hangs does
@@ -47,9 +51,10 @@ class Serve:
         *arguments: str,
         settings: Mapping[str, object] = SMALL,
         environment: Mapping[str, str] | None = None,
+        output_dir: Path | None = None,
     ) -> None:
         self.state_dir = state_dir
-        self._output = state_dir.parent / f"{state_dir.name}-{next(self._serial)}.out"
+        self._output = (output_dir or state_dir.parent) / f"{state_dir.name}-{next(self._serial)}.out"
         command = [*MAIN, "serve", "--state-dir", str(state_dir), "--stream", url, *arguments]
         for name, value in settings.items():
             command += ["--set", f"{name}={value}"]
@@ -108,6 +113,10 @@ class Serve:
     def learned(self, examples: int) -> None:
         """Wait for a checkpoint with at least so many examples."""
         self.wait(lambda: saved_examples(self.state_dir) >= examples, f"{examples} examples saved")
+
+    def passed(self, records: int) -> None:
+        """Wait for a checkpoint behind so many records."""
+        self.wait(lambda: saved_records(self.state_dir) >= records, f"{records} records saved")
 
     @property
     def owns_the_directory(self) -> bool:
@@ -177,6 +186,12 @@ def saved_examples(state_dir: Path) -> int:
     return max((info.examples_seen for info in CheckpointStore(state_dir).list()), default=0)
 
 
+def saved_records(state_dir: Path) -> int:
+    """How many records of its stream, counted from offset 0 of each partition, are behind the newest checkpoint."""
+    positions = [position for position in CheckpointStore(state_dir).positions() if position is not None]
+    return sum(positions[-1]["offsets"].values()) if positions else 0
+
+
 def saved_state(state_dir: Path) -> Any:
     """The newest state, to look into; the buffer's inputs are read, too."""
     loaded = CheckpointStore(state_dir).load()
@@ -184,7 +199,14 @@ def saved_state(state_dir: Path) -> Any:
     assert not loaded.skipped
     buffer = loaded.tree["learner"]["buffer"]
     if buffer is not None:
-        import numpy as np
-
         buffer["inputs"] = buffer["inputs"].read(np.arange(len(buffer["classes"])))
     return loaded.tree
+
+
+def stream_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A new stream of the kind the test is parametrized with."""
+    kind: str = request.param
+    if kind == "log":
+        return f"log:{tmp_path / 'stream.log'}"
+    broker: Broker = request.getfixturevalue("broker")
+    return f"{broker.url}/{broker.new_topic(partitions=3 if kind == 'kafka-3' else 1)}"

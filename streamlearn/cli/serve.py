@@ -8,7 +8,7 @@ import sys
 from contextlib import nullcontext
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TextIO, cast
 
 import typer
 
@@ -78,8 +78,23 @@ class StopFlag:
 
     def _raise(self, number: int, frame: FrameType | None) -> None:
         if self.raised and number == signal.SIGINT:
+            if os.isatty(2):
+                os.write(2, b"\x1b[?25h\n")  # the live lines have hidden the cursor
             os._exit(130)
         self.raised = True
+
+
+class StandardError:
+    """Standard error as it is at the moment of writing: live lines take its place, and put the log above themselves."""
+
+    def write(self, text: str) -> int:
+        return sys.stderr.write(text)
+
+    def flush(self) -> None:
+        sys.stderr.flush()
+
+    def isatty(self) -> bool:
+        return sys.stderr.isatty()
 
 
 def run(settings: Settings, *, until_idle: bool = False, demo: bool = False) -> None:
@@ -89,7 +104,8 @@ def run(settings: Settings, *, until_idle: bool = False, demo: bool = False) -> 
     from streamlearn.lock import DirectoryLock
     from streamlearn.settings.tree import secret_values
 
-    logs.configure(settings.log.format, settings.log.level, secrets=secret_values(settings))
+    stream = cast(TextIO, StandardError())
+    logs.configure(settings.log.format, settings.log.level, secrets=secret_values(settings), stream=stream)
     # Before the slow imports, so that an early Ctrl-C is heard, and who comes second is told at once.
     flag = StopFlag()
     lock = DirectoryLock(settings.state_dir)

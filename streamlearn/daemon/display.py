@@ -35,7 +35,7 @@ class Display:
 
     def __call__(self, learning: Learning) -> None:
         now = time.monotonic()
-        if now - self._drawn_at >= REFRESH_SECONDS:
+        if learning.stopped or now - self._drawn_at >= REFRESH_SECONDS:
             self._drawn_at = now
             self.draw(learning)
 

@@ -241,6 +241,7 @@ class Learning:
         self.saver.save(wait=True)
         with suppress(StreamAway):  # only lag tools would have seen it
             self._pass_on()
+        self._tick(self)
         self._let_go()
         log.info(
             "stopped", examples=self.core.counters.examples_learned, checkpoint=getattr(self.saver.last, "number", None)

@@ -13,20 +13,10 @@ import pytest
 from streamlearn.learner import texts
 from streamlearn.records.record import Record
 from streamlearn.stream.url import open_stream
-from tests.broker import Broker
 from tests.records.mixed import examples, mixed
 from tests.serving import SMALL, Serve, digest, run, saved_examples, saved_state
 
 KINDS = ["log", "kafka", "kafka-3"]
-
-
-@pytest.fixture
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    kind: str = request.param
-    if kind == "log":
-        return f"log:{tmp_path / 'stream.log'}"
-    broker: Broker = request.getfixturevalue("broker")
-    return f"{broker.url}/{broker.new_topic(partitions=3 if kind == 'kafka-3' else 1)}"
 
 
 class Feeder:
