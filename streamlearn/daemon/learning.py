@@ -191,7 +191,8 @@ class Learning:
         self._passed = last.number
         oldest = next((position for position in self._store.positions() if position is not None), None)
         if oldest is not None and last.position is not None:
-            self._stream.passed(position_from_plain(last.position), position_from_plain(oldest))
+            with suppress(StreamAway):  # told again after the next save
+                self._stream.passed(position_from_plain(last.position), position_from_plain(oldest))
 
     def _tell(self) -> None:
         happened, self.core.happenings = self.core.happenings, []
@@ -239,8 +240,7 @@ class Learning:
         self.stopped = True
         self._tell()
         self.saver.save(wait=True)
-        with suppress(StreamAway):  # only lag tools would have seen it
-            self._pass_on()
+        self._pass_on()
         self._tick(self)
         self._let_go()
         log.info(
@@ -248,6 +248,8 @@ class Learning:
         )
 
     def _let_go(self) -> None:
+        if hasattr(self, "saver"):
+            self.saver.finish()  # nobody else may own the directory while something is being written
         self._stream.close()
         if self._lock is not None:
             self._lock.release()
