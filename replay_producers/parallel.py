@@ -26,8 +26,8 @@ def cores() -> int:
 def outcomes(runs: Sequence[Run], jobs: int) -> Generator[Outcome, None, None]:
     """As they end. Closing the iterator (or Ctrl-C) ends those that are under way."""
     executor = ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), initializer=_begin)
+    waiting: dict[Future[Result], Run] = {executor.submit(one_run, run): run for run in runs}
     try:
-        waiting: dict[Future[Result], Run] = {executor.submit(one_run, run): run for run in runs}
         while waiting:
             done, _ = wait(waiting, timeout=0.5, return_when=FIRST_COMPLETED)
             for future in done:
@@ -38,10 +38,12 @@ def outcomes(runs: Sequence[Run], jobs: int) -> Generator[Outcome, None, None]:
                     yield run, str(error)
                 except BrokenProcessPool:
                     yield run, "its process was ended from outside, perhaps for lack of memory (--jobs 1 needs least)"
+        executor.shutdown()
     finally:
-        executor.shutdown(wait=False, cancel_futures=True)
-        for process in multiprocessing.active_children():
-            process.terminate()
+        if waiting:
+            executor.shutdown(wait=False, cancel_futures=True)
+            for process in multiprocessing.active_children():
+                process.terminate()
 
 
 def _begin() -> None:
@@ -50,12 +52,23 @@ def _begin() -> None:
 
 
 def _leave(number: int, frame: FrameType | None) -> None:
-    sys.exit(130)  # through every `finally`: a daemon that was started is stopped
+    if _under_way:
+        sys.exit(130)  # through every `finally`: a daemon that was started is stopped
+    os._exit(130)
+
+
+_under_way: list[Run] = []  # in this process
 
 
 def one_run(run: Run) -> Result:
-    if run.through == "learner":
-        return through_learner(run)
-    from replay_producers.through_daemon import through_daemon
+    _under_way.append(run)
+    try:
+        if run.through == "learner":
+            return through_learner(run)
+        from replay_producers.through_daemon import through_daemon
 
-    return through_daemon(run)
+        return through_daemon(run)
+    except SystemExit:
+        os._exit(130)  # the pool would take it for a result, and begin the next run
+    finally:
+        _under_way.clear()
