@@ -31,7 +31,7 @@ SMALL: Mapping[str, object] = {
 }
 
 
-def wait_until(done: Callable[[], object], what: str, *, seconds: float = PATIENCE, pause: float = 0.01) -> None:
+def wait_until(done: Callable[[], object], what: str, *, seconds: float = PATIENCE, pause: float = 0.02) -> None:
     deadline = time.monotonic() + seconds
     while not done():
         assert time.monotonic() < deadline, f"not within {seconds:g} s: {what}"

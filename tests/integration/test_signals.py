@@ -31,7 +31,7 @@ def undisturbed(url: str, tmp_path_factory: pytest.TempPathFactory) -> str:
     return digest(state_dir)
 
 
-RECORDS = 8000
+RECORDS = 6000
 # Only the final checkpoint can have saved anything.
 NEVER = {**SMALL, "checkpoint.every_seconds": 0, "checkpoint.every_examples": 0}
 

@@ -10,8 +10,6 @@ import subprocess
 import time
 from pathlib import Path
 
-import pytest
-
 from streamlearn.stream.url import open_stream
 from tests.cli.command import ENVIRONMENT, MAIN
 from tests.records.mixed import mixed
@@ -20,11 +18,10 @@ from tests.serving import SMALL, run
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
-@pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> str:
-    url = f"log:{tmp_path_factory.mktemp('terminal') / 'stream.log'}"
+def new_log(tmp_path: Path, records: int) -> str:
+    url = f"log:{tmp_path / 'stream.log'}"
     stream = open_stream(url)
-    stream.append(mixed(6000))
+    stream.append(mixed(records))
     stream.close()
     return url
 
@@ -73,8 +70,8 @@ def screen(written: str) -> list[str]:
     return [line.rstrip() for line in rows]
 
 
-def test_live_lines_at_a_terminal(tmp_path: Path, url: str) -> None:
-    code, written = at_a_terminal(tmp_path / "state", url)
+def test_live_lines_at_a_terminal(tmp_path: Path) -> None:
+    code, written = at_a_terminal(tmp_path / "state", new_log(tmp_path, 6000))
     assert code == 0
     assert "Traceback" not in written
     assert written.count("\x1b[?25l") == written.count("\x1b[?25h") > 0, "the cursor must be shown again"
@@ -95,8 +92,8 @@ def test_live_lines_at_a_terminal(tmp_path: Path, url: str) -> None:
         assert re.search(r"\d+\.\d%\s+━+\s+\d+\.\d%\s+\d+\.\d%", line), line
 
 
-def test_quiet_at_a_terminal_shows_the_log_only(tmp_path: Path, url: str) -> None:
-    code, written = at_a_terminal(tmp_path / "state", url, "--quiet")
+def test_quiet_at_a_terminal_shows_the_log_only(tmp_path: Path) -> None:
+    code, written = at_a_terminal(tmp_path / "state", new_log(tmp_path, 600), "--quiet")
     assert code == 0
     text = ESCAPES.sub("", written)
     assert " examples  " not in text
@@ -105,8 +102,8 @@ def test_quiet_at_a_terminal_shows_the_log_only(tmp_path: Path, url: str) -> Non
         assert re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d (info|warning)", line), line
 
 
-def test_a_pipe_gets_one_json_object_a_line(tmp_path: Path, url: str) -> None:
-    daemon = run(tmp_path / "state", url)
+def test_a_pipe_gets_one_json_object_a_line(tmp_path: Path) -> None:
+    daemon = run(tmp_path / "state", new_log(tmp_path, 600))
     lines = daemon.output.splitlines()
     assert len(lines) > 5
     for line in lines:
