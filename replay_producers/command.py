@@ -12,8 +12,8 @@ import typer
 
 from replay_producers.datasets.dataset import DataSet
 from replay_producers.plan import Options
-from replay_producers.producer import produce
-from replay_producers.progress import say
+from replay_producers.producer import StopFlag, produce
+from replay_producers.progress import bar, say
 from replay_producers.sequence import Sequence
 from streamlearn.cli.options import ConfigFile, load_from_flags
 from streamlearn.errors import StreamlearnError
@@ -97,7 +97,9 @@ def send(
         f"in {len(sequence.tasks)} tasks, {sequence.evaluations:,} to be scored"
     )
     try:
-        done = produce(target, sequence, rate=rate, again=again)
+        stop = StopFlag()
+        with stop.heard(), bar(len(sequence), f"{dataset.name} -> {target.url}") as shown:
+            done = produce(target, sequence, rate=rate, again=again, stop=stop, tell=shown.at)
     finally:
         target.close()
     total = len(sequence)

@@ -5,14 +5,13 @@ from __future__ import annotations
 import itertools
 import os
 import signal
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
 
-from replay_producers.progress import Bar, bar, say
+from replay_producers.progress import say
 from replay_producers.sequence import Sequence
 from streamlearn.errors import StreamAway
 from streamlearn.records.record import Position, Record
@@ -30,9 +29,7 @@ class StopFlag:
 
     @contextmanager
     def heard(self) -> Iterator[None]:
-        if threading.current_thread() is not threading.main_thread():
-            yield  # signals are the main thread's business
-            return
+        """In the main thread only: there Ctrl-C and SIGTERM raise it."""
         numbers = (signal.SIGINT, signal.SIGTERM)
         before = [signal.signal(number, self._raise) for number in numbers]
         try:
@@ -55,26 +52,32 @@ class Produced:
 
 
 def produce(
-    stream: Stream, sequence: Sequence, *, rate: float | None = None, again: bool = False, stop: StopFlag | None = None
+    stream: Stream,
+    sequence: Sequence,
+    *,
+    rate: float | None = None,
+    again: bool = False,
+    stop: StopFlag | None = None,
+    tell: Callable[[int], object] = lambda there: None,
 ) -> Produced:
     """Returns when all of it is durable on the stream, or soon after the stop flag is raised.
 
-    `again` sends everything, whether it is there already or not.
+    `again` sends everything, whether it is there already or not. `tell` hears how many are there.
     """
-    stop = stop or StopFlag()
     started = time.monotonic()
-    with stop.heard(), bar(len(sequence), f"{sequence.dataset.name} -> {stream.url}") as shown:
-        sending = _Sending(stream, sequence, rate, stop, shown)
-        found = 0 if again else sending.look()
-        sending.go()
+    sending = _Sending(stream, sequence, rate, stop or StopFlag(), tell)
+    found = 0 if again else sending.look()
+    sending.go()
     return Produced(sending.there, found, time.monotonic() - started)
 
 
 class _Sending:
-    def __init__(self, stream: Stream, sequence: Sequence, rate: float | None, stop: StopFlag, shown: Bar) -> None:
+    def __init__(
+        self, stream: Stream, sequence: Sequence, rate: float | None, stop: StopFlag, tell: Callable[[int], object]
+    ) -> None:
         self.there = 0
         self._gaps: set[int] = set()  # numbers below `there` that are missing on the stream
-        self._stream, self._sequence, self._rate, self._stop, self._shown = stream, sequence, rate, stop, shown
+        self._stream, self._sequence, self._rate, self._stop, self._tell = stream, sequence, rate, stop, tell
 
     def look(self) -> int:
         """Find out what is on the stream already; says how many."""
@@ -108,7 +111,7 @@ class _Sending:
             sent += len(batch)
             self._gaps -= {number for number, _ in batch}
             self.there = max(self.there, batch[-1][0] + 1)
-            self._shown.at(self.there)
+            self._tell(self.there)
         return True
 
     def _wait_until(self, moment: float) -> bool:
@@ -137,7 +140,7 @@ class _Sending:
         numbers = numbers_at_the_end(self._stream, self._sequence)
         self.there = max(numbers, default=-1) + 1
         self._gaps = {number for number in range(max(0, self.there - BATCH), self.there) if number not in numbers}
-        self._shown.at(self.there)
+        self._tell(self.there)
 
 
 def numbers_at_the_end(stream: Stream, sequence: Sequence) -> set[int]:

@@ -142,7 +142,7 @@ def _run_all(left: Sequence[Run], results: Results, jobs: int) -> list[str]:
 
     failures: list[str] = []
     started, done = time.monotonic(), 0
-    signal.signal(signal.SIGTERM, _interrupt)
+    before = signal.signal(signal.SIGTERM, _interrupt)
     with bar(len(left), f"{jobs} at once") as shown, closing(outcomes(left, jobs)) as ending:
         try:
             for run_, result in ending:
@@ -161,6 +161,8 @@ def _run_all(left: Sequence[Run], results: Results, jobs: int) -> list[str]:
                 "yellow",
             )
             raise typer.Exit(130) from None
+        finally:
+            signal.signal(signal.SIGTERM, before)
     if done:
         say(f"{done} runs in {time.monotonic() - started:.0f} s")
         for line in _summary(results.entries):

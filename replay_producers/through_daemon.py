@@ -1,5 +1,5 @@
-"""One run through a real daemon: `streamlearn serve` follows a stream, the producer feeds it, and how well each task
-is known comes from the records that it held out.
+"""One run through a real daemon: the producer fills a stream, `streamlearn serve` follows it, and how well each task is
+known comes from the records that it held out.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from replay_producers.benchmarks import dataset_of
-from replay_producers.producer import StopFlag, produce
+from replay_producers.producer import produce
 from replay_producers.runs import Result, Run, finished
 from replay_producers.sequence import Sequence
 from streamlearn.checkpoint import CheckpointStore
@@ -40,9 +40,9 @@ def through_daemon(run: Run) -> Result:
         url = _stream_url(run, Path(directory))
         stream_settings = load_from_flags(None, url).settings.stream  # for Kafka: who we are to the broker
         with closing(open_stream(url, stream_settings)) as stream:
-            stream.append([])  # a daemon waits for a topic that is not there yet; this one need not
+            # First the records, then the daemon: how long it takes is about learning, not about who gets which core.
+            produce(stream, sequence, again=True)
             with _daemon(run, url, state_dir) as daemon:
-                produce(stream, sequence, again=True, stop=StopFlag())
                 ended = daemon.wait_until_all_is_learned(stream)
         state = _state(state_dir)
         log = daemon.log.read_text()

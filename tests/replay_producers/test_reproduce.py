@@ -14,6 +14,7 @@ import pytest
 from replay_producers import paper
 from replay_producers.benchmarks import BENCHMARKS
 from replay_producers.methods import increments, label, learner_values, methods_named
+from replay_producers.reproduce import command
 from replay_producers.runs import Run, forgetting, through_learner
 from replay_producers.through_daemon import through_daemon
 from replay_producers.times import BARE, measure
@@ -166,16 +167,12 @@ def test_results_and_report_of_a_small_reproduction(tmp_path: Path) -> None:
     assert "ER+T" in html
     for name in ("accuracy", "increments", "matrix", "task_probability", "balance"):
         assert (out / f"{name}.png").read_bytes().startswith(b"\x89PNG")
-    again = subprocess.run(
-        program(out, "--methods", "sgd,joint", "--seeds", "2"), capture_output=True, text=True, check=False
-    )
-    assert "4 runs, 4 of them done before" in again.stderr
-    assert results(out) == found
-    other = subprocess.run(
-        program(out, "--methods", "sgd", "--limit", "200"), capture_output=True, text=True, check=False
-    )
-    assert other.returncode == 2
-    assert "other settings" in other.stderr
+    (out / "report.html").unlink()
+    command(methods="sgd,joint", seeds=2, limit=300, out=out, times=False)
+    assert results(out) == found  # all were there already
+    assert (out / "report.html").exists()
+    with pytest.raises(SettingsError, match="other settings"):
+        command(methods="sgd", limit=200, out=out)
 
 
 def test_it_goes_on_after_an_interruption(tmp_path: Path) -> None:
