@@ -52,10 +52,11 @@ def check_call(
     check_inputs(inputs, learner.method.inputs if learner.method else None)
     if isinstance(labels, str):
         raise BadInput("labels is one string: give a sequence with a label for each input")
-    for name, given in (("labels", labels), ("groups", groups), ("ids", ids)):
-        if given is not None and len(given) != len(inputs):
-            raise BadInput(f"there are {len(inputs)} inputs but {len(given)} {name}")
-    known = learner.classes.index
+    count, known = len(inputs), learner.classes.index
+    if not (len(labels) == count and (groups is None or len(groups) == count) and (ids is None or len(ids) == count)):
+        for name, given in (("labels", labels), ("groups", groups), ("ids", ids)):
+            if given is not None and len(given) != count:
+                raise BadInput(f"there are {count} inputs but {len(given)} {name}")
     strangers = {label for label in labels if label not in known}
     if not strangers:
         return

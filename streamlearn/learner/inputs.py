@@ -68,7 +68,7 @@ class Inputs:
         if more is not None:
             ready[split:] = more
         if self.pictures:
-            np.divide(ready, np.float32(255), out=ready)
+            np.multiply(ready, np.float32(1 / 255), out=ready)
         values = torch.from_numpy(ready)
         if self.running:
             std = np.sqrt(self.squares / max(self.count, 1))

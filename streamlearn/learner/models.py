@@ -118,9 +118,8 @@ class Network(nn.Module):
     def gradients(self, loss: Tensor) -> tuple[Tensor, ...]:
         """Of one number, for each trained parameter. Raises NotFinite if it or one of them is not."""
         gradients = torch.autograd.grad(loss, self.trained)
-        with torch.no_grad():
-            # A sum is finite only if every term is, and it is the cheapest way to look at all of them.
-            total = sum(float(gradient.sum()) for gradient in gradients)
+        # A sum is finite only if every term is, and it is the cheapest way to look at all of them.
+        total = sum([gradient.sum().item() for gradient in gradients])
         if not math.isfinite(total + loss.item()):
             raise NotFinite(f"loss {loss.item():g}, sum of gradients {total:g}")
         return gradients
