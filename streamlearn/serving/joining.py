@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
+import torch
 
 from streamlearn.learner import Answers
 from streamlearn.records.record import Array
@@ -39,7 +40,8 @@ class Joiner:
         self._in_line = 0
         self._under_way = False
         self._slow = False
-        self._beside = ThreadPoolExecutor(1, "predict")  # also the only one that loads snapshots
+        # Also the only one that loads snapshots. torch counts its threads for each of ours: alike, so are the answers.
+        self._beside = ThreadPoolExecutor(1, "predict", torch.set_num_threads, (torch.get_num_threads(),))
         self._loop = asyncio.get_running_loop()
 
     def ask(self, inputs: Array, version: int | None = None) -> asyncio.Future[Answer]:

@@ -10,6 +10,8 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from streamlearn.learner import Learner
 from streamlearn.sample import NAMES, load_sample
 from streamlearn.serving.app import App, models_of
@@ -84,6 +86,7 @@ class Running:
         self._thread.join()
 
     def _run(self) -> None:
+        torch.set_num_threads(1)
         with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
             runner.run(self._serve())
 
