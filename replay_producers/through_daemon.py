@@ -87,7 +87,17 @@ class Daemon:
 @contextmanager
 def _daemon(run: Run, url: str, state_dir: Path) -> Iterator[Daemon]:
     log = state_dir.with_suffix(".log")
-    arguments = ["serve", "--stream", url, "--state-dir", str(state_dir), "--quiet", "--set", "log.format=json"]
+    arguments = [
+        "serve",
+        "--stream",
+        url,
+        "--state-dir",
+        str(state_dir),
+        "--quiet",
+        "--no-http",
+        "--set",
+        "log.format=json",
+    ]
     for name, value in run.values().items():
         arguments += ["--set", f"learner.{name}={_text(value)}"]
     with log.open("wb") as output:

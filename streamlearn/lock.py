@@ -30,6 +30,25 @@ class DirectoryLock:
     def __init__(self, state_dir: Path) -> None:
         self.state_dir = state_dir
         self._descriptor: int | None = None
+        self._signed = True  # the name in the file is ours to take away
+
+    @property
+    def held(self) -> bool:
+        return self._descriptor is not None
+
+    @property
+    def descriptor(self) -> int:
+        """For a child process that is to share the lock: it is held until all who have it are gone."""
+        assert self._descriptor is not None
+        return self._descriptor
+
+    @classmethod
+    def shared(cls, state_dir: Path, descriptor: int) -> DirectoryLock:
+        """In the child: the lock that its parent holds. Released here, it is still held there."""
+        lock = cls(state_dir)
+        os.set_inheritable(descriptor, False)
+        lock._descriptor, lock._signed = descriptor, False
+        return lock
 
     def acquire(self) -> None:
         if self._descriptor is not None:
@@ -67,8 +86,9 @@ class DirectoryLock:
     def release(self) -> None:
         if self._descriptor is None:
             return
-        with contextlib.suppress(OSError):  # the name in it is for people; the lock itself goes with the descriptor
-            os.ftruncate(self._descriptor, 0)
+        if self._signed:
+            with contextlib.suppress(OSError):  # the name in it is for people; the lock itself goes with the descriptor
+                os.ftruncate(self._descriptor, 0)
         os.close(self._descriptor)
         self._descriptor = None
 

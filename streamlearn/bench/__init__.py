@@ -1,11 +1,11 @@
-"""How fast this machine learns and saves: every figure beside its yardstick, taken in turns in the same run."""
+"""How fast this machine learns, saves and serves: every figure beside its yardstick, taken in turns in the same run."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from streamlearn.bench import daemon, learning
+from streamlearn.bench import daemon, learning, serving
 from streamlearn.bench.figures import Figure
 
 Bench = Callable[[], Iterator[Figure]]
@@ -19,6 +19,7 @@ def benches(kafka: str | None) -> dict[tuple[str, ...], Bench]:
         ("bias_refit",): learning.bias_refit,
         ("log_vs_learner",): daemon.through_log,
         ("checkpoint_stall", "checkpoint_bytes"): daemon.saving,
+        serving.NAMES: serving.serving,
     }
     if kafka is not None:
         found[("kafka_vs_learner",)] = partial(daemon.through_kafka, kafka)

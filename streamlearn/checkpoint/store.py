@@ -188,6 +188,16 @@ class CheckpointStore:
             self._saved = {}
             return gone
 
+    def keep_only(self, number: int) -> None:
+        """Removes every other checkpoint, and what only they needed: it must not be possible to go back."""
+        with self._busy:
+            self._existing(number)
+            others = [other for other in self.numbers() if other != number]
+            disk.remove(self.folder.manifest_path(other) for other in others)
+            disk.remove(self.folder.discarded.glob("*.json"))
+            disk.fsync_directory(self.folder.root)
+            self.folder.sweep()
+
     def _existing(self, number: int | None) -> int:
         numbers = self.numbers()
         if not numbers:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from streamlearn.cli import bench, checkpoints, config, dead_letters, export, serve
+from streamlearn.cli import bench, checkpoints, config, dead_letters, export, follow, serve, status
 from streamlearn.errors import SettingsError, StreamlearnError
 from streamlearn.version import VERSION
 
@@ -24,6 +24,8 @@ app = typer.Typer(
 
 # A command: app.command()(its_module.its_function). A group: app.add_typer(its_module.app).
 app.command()(serve.serve)
+app.command()(follow.follow)
+app.command()(status.status)
 app.add_typer(checkpoints.app)
 app.add_typer(dead_letters.app)
 app.add_typer(config.app)

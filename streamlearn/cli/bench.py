@@ -25,6 +25,16 @@ NAMES = (
     "kafka_vs_learner",
     "checkpoint_stall",
     "checkpoint_bytes",
+    "predict_p99_idle",
+    "predict_p99_learning",
+    "predict_p99_checkpoint",
+    "predict_requests",
+    "predict_pictures",
+    "learning_with_client",
+    "start_to_ready",
+    "restart_to_learning",
+    "resident_learner",
+    "resident_server",
 )
 
 
@@ -43,7 +53,7 @@ def bench(
     ] = None,
     threads: Annotated[int, typer.Option("--threads", min=1, help="Processor threads that torch may use.")] = 1,
 ) -> None:
-    """Measure how fast this machine learns, follows a stream and saves.
+    """Measure how fast this machine learns, follows a stream, saves and serves.
 
     Each figure stands beside a yardstick taken in turns with it, on the sample that ships with the project.
     """

@@ -1,14 +1,14 @@
-"""`streamlearn serve`: follow a stream and learn from it until told to stop."""
+"""`streamlearn serve`: follow a stream, learn from it and answer predictions until told to stop."""
 
 from __future__ import annotations
 
 import os
 import signal
 import sys
-from contextlib import nullcontext
+from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated, Any, TextIO, cast
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -38,18 +38,32 @@ UntilIdle = Annotated[
 ]
 
 
+Http = Annotated[
+    str | None,
+    typer.Option("--http", help="Where predictions and control are served: 127.0.0.1:8080.", metavar="HOST:PORT"),
+]
+NoHttp = Annotated[bool, typer.Option("--no-http", help="The learner alone: nothing is served.")]
+ExitWithLearner = Annotated[
+    bool,
+    typer.Option("--exit-with-learner", help="When learning stops for a reason, stop serving, too, with its code."),
+]
+
+
 def serve(
     config: ConfigFile = None,
     stream: StreamUrl = None,
     state_dir: StateDir = None,
+    http: Http = None,
     preset: PresetName = None,
     settings: SetAny = None,
     from_earliest: FromEarliest = False,
     quiet: Quiet = False,
     until_idle: UntilIdle = False,
     demo: DemoFlag = False,
+    no_http: NoHttp = False,
+    exit_with_learner: ExitWithLearner = False,
 ) -> None:
-    """Follow a stream and learn from each record once, for as long as it runs.
+    """Follow a stream and learn from each record once, for as long as it runs; answer predictions meanwhile.
 
     Everything it knows is saved in the state directory, together with its position in the stream: stop it (Ctrl-C or
     SIGTERM), kill it, start it again, and it goes on exactly where it was.
@@ -57,6 +71,9 @@ def serve(
     flags = list(settings or ())
     flags += ["stream.from_earliest=true"] if from_earliest else []
     flags += ["quiet=true"] if quiet else []
+    flags += ["http.enabled=false"] if no_http else []
+    flags += ["http.exit_with_learner=true"] if exit_with_learner else []
+    flags += http_flags(http)
     if demo:
         from streamlearn.settings.presets import DEMO
 
@@ -68,76 +85,52 @@ def serve(
     run(load_from_flags(config, stream, state_dir, preset, flags).settings, until_idle=until_idle, demo=demo)
 
 
+def http_flags(address: str | None) -> list[str]:
+    """HOST:PORT, [::1]:PORT or :PORT as settings."""
+    if address is None:
+        return []
+    host, colon, port = address.rpartition(":")
+    if not colon or not port.isdecimal():
+        raise SettingsError([f"--http {address!r}: expected HOST:PORT, such as 127.0.0.1:8080"])
+    return [f"http.port={port}", *([f"http.host={host.strip('[]')}"] if host else [])]
+
+
 class StopFlag:
     """Signal handlers only set a flag. A second Ctrl-C leaves at once, which is as safe as a power cut."""
 
     def __init__(self) -> None:
         self.raised = False
+        self.at_once: Callable[[], None] = lambda: None
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self._raise)
 
     def _raise(self, number: int, frame: FrameType | None) -> None:
         if self.raised and number == signal.SIGINT:
+            self.at_once()
             if os.isatty(2):
                 os.write(2, b"\x1b[?25h\n")  # the live lines have hidden the cursor
             os._exit(130)
         self.raised = True
 
 
-class StandardError:
-    """Standard error as it is at the moment of writing: live lines take its place, and put the log above themselves."""
-
-    def write(self, text: str) -> int:
-        return sys.stderr.write(text)
-
-    def flush(self) -> None:
-        sys.stderr.flush()
-
-    def isatty(self) -> bool:
-        return sys.stderr.isatty()
-
-
 def run(settings: Settings, *, until_idle: bool = False, demo: bool = False) -> None:
-    from rich.console import Console
-
     from streamlearn import logs
-    from streamlearn.lock import DirectoryLock
     from streamlearn.settings.tree import secret_values
 
-    stream = cast(TextIO, StandardError())
-    logs.configure(settings.log.format, settings.log.level, secrets=secret_values(settings), stream=stream)
-    # Before the slow imports, so that an early Ctrl-C is heard, and who comes second is told at once.
-    flag = StopFlag()
-    lock = DirectoryLock(settings.state_dir)
-    lock.acquire()
+    logs.configure(settings.log.format, settings.log.level, secrets=secret_values(settings))
+    flag = StopFlag()  # before anything slow, so that an early Ctrl-C is heard
+    if settings.http.enabled:
+        from streamlearn.daemon.supervisor import Supervisor
 
-    from streamlearn.daemon.demo import Demo
-    from streamlearn.daemon.display import Display
-    from streamlearn.daemon.learning import Learning
+        supervisor = Supervisor(settings, lambda: flag.raised, until_idle=until_idle, demo=demo)
+        flag.at_once = supervisor.kill
+        supervisor.run()
+    else:
+        from streamlearn.lock import DirectoryLock
 
-    console = Console(stderr=True)
-    live = console.is_terminal and not settings.quiet
-    display: Any = Display(console) if live else nullcontext(lambda learning: None)
+        lock = DirectoryLock(settings.state_dir)
+        lock.acquire()  # before the slow imports: who comes second is told at once
+        from streamlearn.daemon.running import run_learning
 
-    show = Demo(settings, console if live else Console()) if demo else None
-
-    def stop() -> bool:
-        done = until_idle and learning.caught_up and (show is None or show.told)
-        return flag.raised or done
-
-    with display as draw:
-
-        def tick(learning: Learning) -> None:
-            draw(learning)
-            if show is not None:
-                show.look(learning)
-
-        learning = Learning(settings, stop, tick, lock)
-        if show is not None:
-            show.start()
-        try:
-            learning.run()
-        finally:
-            if show is not None:
-                show.stop()
+        run_learning(settings, lambda: flag.raised, lock, until_idle=until_idle, demo=demo)
     sys.stdout.flush()

@@ -213,6 +213,23 @@ class Core:
     def _happened(self, kind: Kind, **fields: Any) -> None:
         self.happenings.append(Happening(kind, fields))
 
+    # ------------------------------------------------------------------ asked for from outside
+
+    def refit_bias(self) -> None:
+        report = Report()
+        self.learner.refit_bias("request", report)
+        self._note(report)
+
+    def erase(self, *, id: str | None, label: str | None) -> int:
+        """Forget what is remembered, or waits to be learned, of this id or class. Says how many examples that was."""
+        erased = self.learner.erase(id=id, label=label)
+        for pending in (self._training, self._held_out):
+            stays = [example for example in pending.examples if example.id != id and example.label != label]
+            erased += len(pending) - len(stays)
+            pending.examples = stays
+        self._happened("erased", id=id, label=label, examples=erased)
+        return erased
+
     # ------------------------------------------------------------------ state
 
     def state_dict(self) -> dict[str, Any]:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import time
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from streamlearn.daemon.learning import Learning
 from streamlearn.daemon.status import status
+
+if TYPE_CHECKING:
+    from streamlearn.daemon.learning import Learning
 
 REFRESH_SECONDS = 0.5
 MOST_GROUPS = 12
@@ -52,13 +54,13 @@ class Display:
             self._seen, self._seen_at = seen, now
 
 
-def render(now: dict[str, Any], rate: float) -> RenderableType:
+def render(now: dict[str, Any], rate: float | None) -> RenderableType:
     colour = {"learning": "green", "idle": "cyan"}.get(now["state"], "red")
     lag = "?" if now["stream"]["lag"] is None else f"{now['stream']['lag']:,}"
     first = Text.assemble(
         (f" {now['state']} ", f"bold {colour} reverse"),
-        f"  {now['examples_seen']:,} examples  {rate:,.0f}/s  lag {lag}  "
-        f"{len(now['classes'])} classes  learning rate {now['learning_rate']:.2g}  ",
+        f"  {now['examples_seen']:,} examples  {'' if rate is None else f'{rate:,.0f}/s  '}lag {lag}  "
+        f"{len(now['classes'])} classes  learning rate {now['learning_rate'] or 0:.2g}  ",
         (f"{now['records_rejected']:,} refused", "yellow" if now["records_rejected"] else "dim"),
     )
     saved = now["checkpoint"]

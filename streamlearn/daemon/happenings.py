@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-Kind = Literal["new-class", "bias-refit", "dead-letter", "step-discarded", "end-of-group", "flush"]
+Kind = Literal["new-class", "bias-refit", "dead-letter", "step-discarded", "end-of-group", "flush", "erased"]
 
 
 @dataclass(frozen=True, slots=True)

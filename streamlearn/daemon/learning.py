@@ -10,17 +10,24 @@ from typing import Any
 import numpy as np
 import torch
 
+from streamlearn import disk
 from streamlearn.checkpoint.folder import CheckpointInfo
 from streamlearn.checkpoint.retention import Retention
 from streamlearn.checkpoint.store import CheckpointStore
+from streamlearn.daemon.control import Control
 from streamlearn.daemon.core import Core, position_from_plain
+from streamlearn.daemon.events import Events
 from streamlearn.daemon.happenings import Happening
+from streamlearn.daemon.operations import Operations
+from streamlearn.daemon.publishing import Publisher
 from streamlearn.daemon.saving import Saver
+from streamlearn.daemon.status import status
 from streamlearn.errors import BadRecord, PositionLost, StreamAway, StreamError
 from streamlearn.learner import Learner
 from streamlearn.lock import DirectoryLock
 from streamlearn.logs import event_logger
 from streamlearn.records.record import Record
+from streamlearn.run_folder import RunFolder, write_json
 from streamlearn.settings.daemon import Settings
 from streamlearn.stream.url import open_stream
 from streamlearn.weights import read_weights
@@ -28,7 +35,7 @@ from streamlearn.weights import read_weights
 log = event_logger("learner")
 
 POLL_RECORDS = 500
-POLL_SECONDS = 0.2
+POLL_SECONDS = 0.05  # also how long a request on the control socket may have to wait
 LOOK_SECONDS = 1.0  # between two looks at the lag
 LONGEST_WAIT = 5.0  # between two tries to reach a stream that is away
 
@@ -40,7 +47,7 @@ class Stopping(Exception):
 class Learning:
     """Follows the stream until `stop` says so. `tick` is called about ten times a second, whatever happens.
 
-    `lock` is the state directory's, if the caller holds it already.
+    `lock` is the state directory's, if the caller holds it already. `controlled`: others may ask things of it.
     """
 
     def __init__(
@@ -49,6 +56,8 @@ class Learning:
         stop: Callable[[], bool],
         tick: Callable[[Learning], None],
         lock: DirectoryLock | None = None,
+        *,
+        controlled: bool = False,
     ) -> None:
         self.settings = settings
         self.reason: str | None = None  # why nothing is learned right now, if it should be
@@ -57,8 +66,15 @@ class Learning:
         self.stream_url = settings.stream_url
         self.lag: int | None = None
         self.fallbacks = 0  # damaged checkpoints passed over at the start
+        self.following = False  # the start went well
+        self.paused = False
+        self.events = Events()
         self._stop, self._tick = stop, tick
         self._lock = lock
+        self._run_folder = RunFolder(settings.state_dir)
+        self._control = Control(self._run_folder.control, self.events) if controlled else None
+        self._operations = Operations(self, self._control) if self._control else None
+        self._told_reason: str | None = None
         keep = settings.checkpoint
         self._store = CheckpointStore(settings.state_dir, Retention(keep.keep, keep.keep_every, keep.keep_long))
         self._stream = open_stream(settings.stream_url, settings.stream)
@@ -92,6 +108,8 @@ class Learning:
         if self._lock is None:
             self._lock = DirectoryLock(self.settings.state_dir)
             self._lock.acquire()
+        self._run_folder.make()
+        self.paused = self._run_folder.paused.exists()
         torch.set_num_threads(self.settings.threads)
         learner = self.settings.learner
         self.core = Core(
@@ -101,10 +119,19 @@ class Learning:
         )
         loaded = self._restore()
         every = self.settings.checkpoint
-        self.saver = Saver(self._store, self.core, every.every_examples, every.every_seconds, last=loaded)
+        self.saver = Saver(
+            self._store, self.core, every.every_examples, every.every_seconds, last=loaded, tell=self._saved
+        )
+        self.publisher = Publisher(
+            self.settings.state_dir, self.core, self.settings.snapshot.every_seconds, lambda: status(self), self.events
+        )
+        if self._control:
+            self._control.start()
+        self.publisher.look()
         position = self.core.position
         allow_gap = self.settings.stream.from_earliest
         self.core.position = self._patiently(lambda: self._stream.open(position, allow_gap=allow_gap))
+        self.following = True
         log.info(
             "following the stream",
             url=self._stream.url,
@@ -137,6 +164,7 @@ class Learning:
     def main_loop(self) -> None:
         while not self._stop():
             self._look()
+            self._attend()
             if self.saver.failures_in_a_row >= self.settings.checkpoint.max_failures:
                 log.error("learning pauses until a checkpoint can be written", error=self.saver.last_failure)
                 self._blocked("checkpoints cannot be written: " + self.saver.last_failure)
@@ -151,10 +179,11 @@ class Learning:
             for record in records:
                 self.core.take(record)
                 if self.core.happenings:
-                    self._tell()
+                    self.tell_happenings()
                 if self.saver.due_by_examples():
                     self.saver.save()
                 self._look()
+                self._attend()
                 if self._stop():
                     return
 
@@ -194,12 +223,49 @@ class Learning:
             with suppress(StreamAway):  # told again after the next save
                 self._stream.passed(position_from_plain(last.position), position_from_plain(oldest))
 
-    def _tell(self) -> None:
+    def tell_happenings(self) -> None:
         happened, self.core.happenings = self.core.happenings, []
         for happening in happened:
             tell(happening)
+            self.events.add(happening.kind, happening.fields)
             if happening.kind == "flush":
                 self.saver.save()
+            elif happening.kind in ("new-class", "bias-refit"):
+                self.publisher.hurry()
+
+    # ------------------------------------------------------------------ what others want, between two records
+
+    def _attend(self) -> None:
+        self._answer_and_publish()
+        while self.paused:
+            self._blocked(None)
+
+    def _answer_and_publish(self) -> None:
+        if self._operations:
+            self._operations.attend()
+        self.publisher.look()
+        if self.reason != self._told_reason:
+            self._write_status()
+
+    def pause(self, paused: bool) -> None:
+        """Until it is resumed, over restarts too."""
+        if paused and not self.paused:
+            disk.write_file(self._run_folder.paused, [b""])
+        elif not paused:
+            disk.remove([self._run_folder.paused])
+        if paused != self.paused:
+            self.paused = paused
+            self.events.add("paused" if paused else "resumed", {"examples": self.core.counters.examples_learned})
+
+    def _saved(self, info: CheckpointInfo) -> None:
+        """In the saver's thread."""
+        self.events.add("checkpoint", {"id": info.number, "examples_seen": info.examples_seen})
+
+    def _write_status(self) -> None:
+        """For when nobody can ask us any more."""
+        self._told_reason = self.reason
+        with suppress(OSError):  # a full disk: the servers have the last one
+            write_json(self._run_folder.status, status(self))
 
     # ------------------------------------------------------------------ waiting for others
 
@@ -224,22 +290,27 @@ class Learning:
         self.lag = None
         self._blocked(error.message, seconds)
 
-    def _blocked(self, reason: str, seconds: float = 0.2) -> None:
+    def _blocked(self, reason: str | None, seconds: float = 0.2) -> None:
         self.reason, self.idle = reason, True
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             if self._stop():
                 raise Stopping
             self._tick(self)
-            time.sleep(0.1)
+            self._answer_and_publish()
+            if reason is None and not self.paused:
+                return
+            time.sleep(0.02)
 
     # ------------------------------------------------------------------ shutdown
 
     def shutdown(self) -> None:
         """The state is whole here: it is what the records taken so far make of it."""
         self.stopped = True
-        self._tell()
+        self.tell_happenings()
         self.saver.save(wait=True)
+        self.publisher.finish()
+        self._write_status()
         self._pass_on()
         self._tick(self)
         self._let_go()
@@ -248,6 +319,8 @@ class Learning:
         )
 
     def _let_go(self) -> None:
+        if self._control:
+            self._control.stop()
         if hasattr(self, "saver"):
             self.saver.finish()  # nobody else may own the directory while something is being written
         self._stream.close()
@@ -282,5 +355,7 @@ def tell(happening: Happening) -> None:
         log.info(f"new class {fields['label']!r}", classes=fields["classes"])
     elif happening.kind == "bias-refit":
         log.info(f"bias fitted anew, version {fields['version']}", cause=fields["cause"], group=fields["group"])
+    elif happening.kind == "erased":
+        log.info(f"{fields['examples']} examples erased on request")
     else:
         log.info(f"{happening.kind} at {fields['examples']} examples")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 from streamlearn.checkpoint.folder import CheckpointInfo
@@ -28,18 +29,19 @@ class Saver:
         every_seconds: float,
         *,
         last: CheckpointInfo | None = None,
+        tell: Callable[[CheckpointInfo], None] = lambda info: None,
     ) -> None:
         self.last = last  # at first the one that was loaded, if there was one
         self.saved = self.failed = 0
         self.failures_in_a_row = 0
         self.last_failure = ""
         self.longest_pause = 0.0  # seconds that handing over a state ever took
-        self._store, self._core = store, core
+        self._store, self._core, self._tell = store, core, tell
         self._every_examples, self._every_seconds = every_examples, every_seconds
         self._thread: threading.Thread | None = None
         self._next_at_examples = self._next_place()
         self._tried_at = time.monotonic()
-        self._saved_at = self._place()  # where the last good save began
+        self._saved_at: tuple[int, Position | None] | None = self._place()  # where the last good save began
         self._again = False  # asked for while another was being written
         self._fault: BaseException | None = None  # of the thread, for the caller to raise
 
@@ -69,8 +71,14 @@ class Saver:
     def _place(self) -> tuple[int, Position | None]:
         return self._core.counters.records_consumed, self._core.position
 
-    def save(self, *, wait: bool = False) -> None:
-        """Begin a save, or see to it that one follows the one that is still being written."""
+    def save(self, *, wait: bool = False, changed: bool = False, purge: bool = False) -> None:
+        """Begin a save, or see to it that one follows the one that is still being written.
+
+        `changed`: by something else than a record. `purge`: what was erased must not be in older checkpoints either,
+        so they go as soon as this one is there.
+        """
+        if changed:
+            self._saved_at = None
         self._next_at_examples = self._next_place()
         if self.busy and not wait:
             self._again = True
@@ -80,7 +88,7 @@ class Saver:
             return
         begun = self._tried_at = time.monotonic()
         self._again = False
-        arguments = (self._core.state_dict(), self._core.counters.examples_learned, self._place())
+        arguments = (self._core.state_dict(), self._core.counters.examples_learned, self._place(), purge)
         self._thread = threading.Thread(target=self._write, args=arguments, name="checkpoint")
         self._thread.start()
         self.longest_pause = max(self.longest_pause, time.monotonic() - begun)
@@ -95,9 +103,11 @@ class Saver:
         if self._fault is not None:
             raise self._fault
 
-    def _write(self, tree: dict[str, Any], seen: int, place: tuple[int, Position | None]) -> None:
+    def _write(self, tree: dict[str, Any], seen: int, place: tuple[int, Position | None], purge: bool) -> None:
         try:
             info = self._store.write(packed(tree), examples_seen=seen, position=tree["position"])
+            if purge:
+                self._store.keep_only(info.number)
         except OSError as error:
             self.failed += 1
             self.failures_in_a_row += 1
@@ -107,7 +117,6 @@ class Saver:
         except BaseException as error:
             self._fault = error
             return
-        self.saved += 1
         if self.failures_in_a_row:
             log.info("checkpoints can be written again", failed=self.failures_in_a_row)
         self.failures_in_a_row = 0
@@ -118,3 +127,5 @@ class Saver:
             megabytes=round(info.bytes_written / 1e6, 2),
             seconds=round(info.seconds, 3),
         )
+        self._tell(info)
+        self.saved += 1  # last: whoever waits for this save finds everything else in place

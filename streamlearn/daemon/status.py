@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from streamlearn.daemon.learning import Learning
+if TYPE_CHECKING:
+    from streamlearn.daemon.learning import Learning
 
 
 def status(learning: Learning) -> dict[str, Any]:
     core, learner = learning.core, learning.core.learner
     table, buffer, position, last = learner.classes, learner.buffer, core.position, learning.saver.last
+    published = learning.publisher.last
     counts = {table.names[k]: count for k, count in enumerate(buffer.counts) if count} if buffer else {}
     return {
-        "state": "stopped" if learning.stopped else "idle" if learning.idle else "learning",
+        "state": _state(learning),
         "reason": learning.reason,
         "examples_seen": core.counters.examples_learned,
         "records_consumed": core.counters.records_consumed,
@@ -41,7 +43,22 @@ def status(learning: Learning) -> dict[str, Any]:
         "checkpoint": None
         if last is None
         else {"id": last.number, "at": last.created_at, "examples_seen": last.examples_seen},
+        "snapshot": None
+        if published is None
+        else {
+            "version": published.version,
+            "published_at": published.published_at,
+            "examples_seen": published.examples_seen,
+        },
     }
+
+
+def _state(learning: Learning) -> str:
+    if learning.stopped:
+        return "stopped"
+    if learning.paused:
+        return "paused"
+    return "idle" if learning.idle else "learning"
 
 
 def _group(learning: Learning, place: int) -> dict[str, Any]:

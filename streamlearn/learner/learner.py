@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from streamlearn.errors import SettingsError, StateIncompatible
+from streamlearn.errors import LearnerError, SettingsError, StateIncompatible
 from streamlearn.learner.bias import BiasCorrection, fit_bias
 from streamlearn.learner.buffer import Buffer
 from streamlearn.learner.checks import check_call, check_inputs
@@ -47,6 +47,7 @@ class Learner:
         self.chance = Randomness(settings.seed)
         self.method: Method | None = None  # with network and buffer, once there is an example
         self._weights = weights
+        self._answers_only = False  # loaded from a state without its buffer
 
     # ------------------------------------------------------------------ the two verbs
 
@@ -64,6 +65,8 @@ class Learner:
         `groups` names the class group of each label, where the caller knows better than first appearance.
         With `predict_first` the report also holds the answer to each example from before it was learned.
         """
+        if self._answers_only:
+            raise LearnerError("this learner was loaded without its buffer: it can answer, but not learn")
         check_call(self, inputs, labels, groups, ids)
         method = self.method or self._build(inputs.shape[1:], inputs.dtype)
         report = Report(predicted=[] if predict_first else None)
@@ -217,8 +220,11 @@ class Learner:
 
     # ------------------------------------------------------------------ state
 
-    def state_dict(self, *, copy: bool = True) -> dict[str, Any]:
-        """Everything, as arrays and plain values. Without `copy`, arrays are the learner's own and go on changing."""
+    def state_dict(self, *, copy: bool = True, buffer: bool = True) -> dict[str, Any]:
+        """Everything, as arrays and plain values. Without `copy`, arrays are the learner's own and go on changing.
+
+        Without `buffer` it is what answering needs: whoever loads that can predict, but not learn.
+        """
         method = self.method
         return {
             "format": FORMAT,
@@ -229,7 +235,7 @@ class Learner:
             "bias": self.bias.state_dict(),
             "inputs": method and method.inputs.state_dict(),
             "network": method and method.network.arrays(copy=copy),
-            "buffer": method and method.buffer.state_dict(copy=copy),
+            "buffer": method.buffer.state_dict(copy=copy) if method and buffer else None,
             "method": method and method.state_dict(),
         }
 
@@ -242,11 +248,13 @@ class Learner:
             changes = ", ".join(f"{name} was {state['settings'].get(name)!r} and is {own[name]!r}" for name in other)
             raise StateIncompatible(f"the state does not fit these settings: {changes}", "start anew or set it back")
         self.method = None
+        self._answers_only = state["network"] is not None and state["buffer"] is None
         if state["network"] is not None:
             method = self._build(tuple(state["inputs"]["shape"]), np.dtype(state["inputs"]["dtype"]))
             method.inputs.load_state_dict(state["inputs"])
             method.network.load_arrays(state["network"], self.settings.model)
-            method.buffer.load_state_dict(state["buffer"])
+            if not self._answers_only:
+                method.buffer.load_state_dict(state["buffer"])
             method.load_state_dict(state["method"])
             method.buffer.know_classes(len(state["classes"]["names"]))
         self.classes.load_state_dict(state["classes"])
@@ -263,7 +271,8 @@ class Learner:
 
         network = new_network()
         network.grow(len(settings.classes), self.chance)
-        buffer = Buffer(settings.buffer_size, shape, dtype, EVICTIONS[settings.eviction]())
+        size = 0 if self._answers_only else settings.buffer_size
+        buffer = Buffer(size, shape, dtype, EVICTIONS[settings.eviction]())
         buffer.know_classes(len(settings.classes))
         self.method = METHODS[settings.method](
             Parts(settings, inputs, network, buffer, self.decay, self.chance, new_network)

@@ -7,6 +7,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from streamlearn.settings.http import HttpSettings, LabelSettings, SnapshotSettings
 from streamlearn.settings.learner import LearnerSettings
 from streamlearn.settings.limits import Limits
 from streamlearn.settings.presets import PRESETS
@@ -100,6 +101,9 @@ class Settings(_Table):
     records: RecordSettings = RecordSettings()
     checkpoint: CheckpointSettings = CheckpointSettings()
     accuracy: AccuracySettings = AccuracySettings()
+    http: HttpSettings = HttpSettings()
+    snapshot: SnapshotSettings = SnapshotSettings()
+    labels: LabelSettings = LabelSettings()
     log: LogSettings = LogSettings()
 
     @field_validator("preset")

@@ -11,7 +11,7 @@ COMMAND = "from streamlearn.cli import main; main()"
 
 
 def demo(state_dir: Path) -> subprocess.CompletedProcess[str]:
-    arguments = ["serve", "--demo", "--until-idle", "--state-dir", str(state_dir)]
+    arguments = ["serve", "--demo", "--until-idle", "--http", "127.0.0.1:0", "--state-dir", str(state_dir)]
     return subprocess.run(
         [sys.executable, "-c", COMMAND, *arguments], capture_output=True, text=True, timeout=300, check=True
     )

@@ -29,7 +29,8 @@ def new_log(tmp_path: Path, records: int) -> str:
 def at_a_terminal(state_dir: Path, url: str, *arguments: str) -> tuple[int, str]:
     """Exit code, and everything that was written to a wide terminal."""
     ours, theirs = pty.openpty()
-    command = [*MAIN, "serve", "--until-idle", "--state-dir", str(state_dir), "--stream", url, *arguments]
+    command = [*MAIN, "serve", "--until-idle", "--http", "127.0.0.1:0", "--state-dir", str(state_dir)]
+    command += ["--stream", url, *arguments]
     for name, value in SMALL.items():
         command += ["--set", f"{name}={value}"]
     environment = {name: value for name, value in ENVIRONMENT.items() if name not in ("NO_COLOR", "FORCE_COLOR")}
