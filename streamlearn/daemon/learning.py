@@ -37,6 +37,7 @@ log = event_logger("learner")
 POLL_RECORDS = 500
 POLL_SECONDS = 0.05  # also how long a request on the control socket may have to wait
 LOOK_SECONDS = 1.0  # between two looks at the lag
+ACCURACY_SECONDS = 5.0  # between two events that tell it
 LONGEST_WAIT = 5.0  # between two tries to reach a stream that is away
 
 
@@ -75,6 +76,7 @@ class Learning:
         self._control = Control(self._run_folder.control, self.events) if controlled else None
         self._operations = Operations(self, self._control) if self._control else None
         self._told_reason: str | None = None
+        self._accuracy_told = (0.0, 0)  # when, and after how many answers
         keep = settings.checkpoint
         self._store = CheckpointStore(settings.state_dir, Retention(keep.keep, keep.keep_every, keep.keep_long))
         self._stream = open_stream(settings.stream_url, settings.stream)
@@ -199,7 +201,16 @@ class Learning:
             self._looked_at = now
             self._measure_lag()
             self._pass_on()
+            self._tell_accuracy(now)
         self._tick(self)
+
+    def _tell_accuracy(self, now: float) -> None:
+        counters = self.core.counters
+        answered = counters.examples_learned + counters.examples_evaluated
+        if now - self._accuracy_told[0] >= ACCURACY_SECONDS and answered != self._accuracy_told[1]:
+            self._accuracy_told = (now, answered)
+            groups = {group["name"]: group["accuracy"] for group in status(self)["groups"]}
+            self.events.add("accuracy", {"groups": groups, "examples": counters.examples_learned})
 
     def _measure_lag(self) -> None:
         position = self.core.position

@@ -107,7 +107,7 @@ def test_events_tell_what_happens_and_what_was_missed(shared: Daemon) -> None:
     assert answer.headers["content-type"] == "text/event-stream"
     shared.ask("POST", "/v1/admin/checkpoint", headers=shared.token)
     kinds: list[str] = []
-    expected = {"new-class", "bias-refit", "snapshot", "checkpoint"}
+    expected = {"new-class", "bias-refit", "snapshot", "checkpoint", "accuracy"}
     while not expected <= set(kinds):  # the connection's timeout ends this if one never comes
         line = answer.readline().decode()
         if line.startswith("event: "):
