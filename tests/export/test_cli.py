@@ -12,6 +12,7 @@ from safetensors import safe_open
 from typer.testing import CliRunner
 
 from streamlearn.checkpoint import CheckpointStore, Retention
+from streamlearn.checkpoint.reader import Reader
 from streamlearn.cli import export as command
 from streamlearn.cli.app import app
 from streamlearn.errors import SettingsError, StateCorrupt, StateError, StateIncompatible, StreamlearnError
@@ -143,7 +144,7 @@ def test_faults(store, tmp_path, monkeypatch):
         run("--state-dir", tmp_path, *to)
     assert not (tmp_path / "model").exists()
     assert not list(tmp_path.glob("*.tmp"))
-    monkeypatch.setattr(command.Reader, "read", refuse)
+    monkeypatch.setattr(Reader, "read", refuse)
     with pytest.raises(StateError, match="on purpose"):
         run("--state-dir", tmp_path, *to, "--checkpoint", 1)
 
