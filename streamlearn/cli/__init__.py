@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+
 
 def main() -> None:
     """The entry point `streamlearn`."""
-    from streamlearn.cli.app import run
+    try:
+        from streamlearn.cli.app import run
 
-    run()
+        run()
+    except KeyboardInterrupt:  # also while still importing
+        sys.exit(130)

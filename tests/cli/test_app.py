@@ -131,9 +131,15 @@ def test_an_interrupt_is_no_traceback(tmp_path: Path) -> None:
     process = subprocess.Popen(
         [*MAIN, "config", "show", "--config", str(fifo)], env=ENVIRONMENT, stderr=subprocess.PIPE, text=True
     )
-    time.sleep(2)
+    while True:  # it can be opened for writing once the command reads it
+        try:
+            writer = os.open(fifo, os.O_WRONLY | os.O_NONBLOCK)
+            break
+        except OSError:
+            time.sleep(0.05)
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=30)
+    os.close(writer)
     assert process.returncode == 130
     assert errors == ""
 
