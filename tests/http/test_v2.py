@@ -6,12 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tritonclient import http as triton
 
 from streamlearn.learner import Learner
 from streamlearn.sample import load_sample
 from tests.http.client import Running
-
-triton = pytest.importorskip("tritonclient.http")
 
 PICTURES = load_sample().test[:5]
 INFER = "/v2/models/streamlearn/infer"

@@ -13,12 +13,11 @@ from typing import Any
 
 import hypothesis
 import pytest
+import schemathesis
 
 from streamlearn.serving.v2_tensors import LENGTH_HEADER
 from tests.http.client import OCTETS
 from tests.integration.daemon import SAMPLE, Daemon, feed
-
-schemathesis = pytest.importorskip("schemathesis")
 
 PICTURE = SAMPLE.test[0].tobytes()
 
