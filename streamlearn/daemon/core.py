@@ -62,8 +62,11 @@ class Core:
 
     # ------------------------------------------------------------------ one record
 
-    def take(self, record: Record) -> None:
-        """Raises StreamError when going on would do harm. The record that led to it has been taken in by then."""
+    def take(self, record: Record) -> bool:
+        """Whether anything came of it; False while an example only waits for its batch, as most do.
+
+        Raises StreamError when going on would do harm. The record that led to it has been taken in by then.
+        """
         try:
             found = self._decoder.decode(record)
             if isinstance(found, Example):
@@ -81,7 +84,7 @@ class Core:
                     f"(the newest: {error.reason}: {error.message}), so learning has stopped and reads no further",
                     "look at them with 'streamlearn dead-letters list', mend the producer, start again",
                 ) from None
-            return
+            return True
         self._move_behind(record)
         self.counters.record(bad=False)
         self.last_timestamp = record.timestamp
@@ -89,13 +92,16 @@ class Core:
             self._event(found)
         elif found.split == "train":
             self._training.add(found)
-            if len(self._training) >= self._batch_size:
-                self._learn()
+            if len(self._training) < self._batch_size:
+                return False
+            self._learn()
         else:
             self._held_out.add(found)
-            if len(self._held_out) >= EVALUATED_AT_ONCE:
-                self._evaluate()
+            if len(self._held_out) < EVALUATED_AT_ONCE:
+                return False
+            self._evaluate()
         self._stop_if_nothing_is_finite()
+        return True
 
     def _admit(self, example: Example) -> None:
         """Can the learner take this one? What it would refuse is found here, record by record."""

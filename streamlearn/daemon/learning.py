@@ -179,7 +179,8 @@ class Learning:
             self.reason = None
             self.idle = not records
             for record in records:
-                self.core.take(record)
+                if not self.core.take(record):
+                    continue
                 if self.core.happenings:
                     self.tell_happenings()
                 if self.saver.due_by_examples():
