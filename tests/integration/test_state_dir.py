@@ -89,15 +89,13 @@ def test_settings_that_make_another_model_are_refused_by_name(state_dir: Path, u
         assert digest(state_dir) == whole
 
 
-def test_another_learning_rate_is_accepted_and_told(state_dir: Path, url: str) -> None:
+def test_another_learning_rate_is_accepted_and_told_and_without_records_nothing_is_saved(
+    state_dir: Path, url: str
+) -> None:
+    before = Folder(state_dir).numbers()
     daemon = run(state_dir, url, settings={**SMALL, "learner.learning_rate": 0.01})
     assert daemon.hear("settings changed since the checkpoint")["learning_rate"] == "0.03 -> 0.01"
     assert daemon.hear("restored")["examples"] == saved_examples(state_dir)
-
-
-def test_nothing_new_means_no_new_checkpoint(state_dir: Path, url: str) -> None:
-    before = Folder(state_dir).numbers()
-    run(state_dir, url)
     assert Folder(state_dir).numbers() == before
     shown = streamlearn("checkpoints", "show", "--json", "--state-dir", state_dir)
     assert digest(state_dir) in shown.stdout
