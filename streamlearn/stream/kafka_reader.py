@@ -30,6 +30,7 @@ class KafkaReader:
         self._cluster = self._client.cluster
         self._probe: Any = None
         self._asked = 0.0
+        self._next: dict[int, int] = {}  # the library would not always say: it may raise what it found out instead
         self._silent_since: float | None = None
         try:
             decode_fast(self._consumer)
@@ -60,6 +61,7 @@ class KafkaReader:
         return {tp.partition: (first[tp], end[tp]) for tp in partitions}
 
     def go_to(self, offsets: Mapping[int, int]) -> None:
+        self._next = dict(offsets)
         self._consumer.assign([TopicPartition(self._topic, partition) for partition in offsets])
         for partition, offset in offsets.items():
             self._consumer.seek(TopicPartition(self._topic, partition), offset)
@@ -81,7 +83,8 @@ class KafkaReader:
                 except (errors.OffsetOutOfRangeError, errors.LogTruncationError):
                     answer = {}
                     self._check_position()
-            self._look_around()
+                self._next |= {tp.partition: records[-1].offset + 1 for tp, records in answer.items()}
+                self._look_around()
             if answer or time.monotonic() >= deadline:
                 return {tp.partition: records for tp, records in answer.items()}
 
@@ -119,12 +122,11 @@ class KafkaReader:
         """The broker says an offset is out of range: raise PositionLost, unless a second look finds it again."""
         with suppress(errors.UnknownTopicOrPartitionError):
             wait_for(self._cluster.request_update(), self._settings.request_timeout)
-        wanted = {tp.partition: self._consumer.position(tp, timeout_ms=0) for tp in self._consumer.assignment()}
         if self._seen_topic_id() not in (None, self.topic_id):
-            raise self.recreated(wanted)
+            raise self.recreated(self._next)
         for partition, (first, end) in self.available().items():
-            if partition in wanted and not first <= wanted[partition] <= end:
-                raise self.out_of_range(partition, wanted[partition], first, end)
+            if partition in self._next and not first <= self._next[partition] <= end:
+                raise self.out_of_range(partition, self._next[partition], first, end)
 
     def out_of_range(self, partition: int, wanted: int, first: int, end: int) -> PositionLost:
         there = f"{first} to {end}" if end >= 0 else "none, the partition does not exist"

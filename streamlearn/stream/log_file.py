@@ -80,6 +80,9 @@ def _prepare(connection: sqlite3.Connection, path: Path, deadline: float) -> Non
 
 def _is_log(connection: sqlite3.Connection, path: Path) -> bool:
     """False for an empty file; raises StreamError for one that is something else."""
+    # Counted before the id is read: whoever makes the log meanwhile writes both at once, so tables without the id of a
+    # log belong to something else.
+    (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if application == APPLICATION_ID:
@@ -89,7 +92,7 @@ def _is_log(connection: sqlite3.Connection, path: Path) -> bool:
                 hint="use the newer streamlearn that wrote it",
             )
         return True
-    if connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
+    if tables:
         raise _not_a_log(path)
     return False
 

@@ -6,6 +6,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -309,3 +310,23 @@ def test_endlessly_many_header_names_do_not_fill_the_memory() -> None:
     for i in range(2 * MOST_KNOWN + 10):
         decode_headers(encode_headers(((f"name {i}", b"x"),)))
     assert len(_known_names) <= MOST_KNOWN
+
+
+def test_several_may_make_the_same_log_at_once(tmp_path: Path) -> None:
+    faults: list[BaseException] = []
+
+    def make(path: Path) -> None:
+        stream = LogStream(path)
+        try:
+            stream.open(None)
+        except StreamError as error:
+            faults.append(error)
+        stream.close()
+
+    for turn in range(30):
+        makers = [threading.Thread(target=make, args=(tmp_path / f"{turn}.log",)) for _ in range(6)]
+        for maker in makers:
+            maker.start()
+        for maker in makers:
+            maker.join()
+    assert not faults
