@@ -67,6 +67,12 @@ class Child:
             self._process.kill()
             self._process.wait()
 
+    def kill_at_once(self) -> None:
+        """For signal handlers: takes no lock that the code they interrupted may hold, as `poll` and `wait` do."""
+        if self._process.returncode is None:
+            with suppress(ProcessLookupError):
+                os.kill(self._process.pid, signal.SIGKILL)
+
     def _write(self, data: bytes) -> None:
         assert self._process.stdin is not None
         with suppress(BrokenPipeError):  # it died: `code` says so
