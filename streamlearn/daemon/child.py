@@ -56,6 +56,9 @@ class Child:
         code = self._process.poll()
         if code is not None:
             self._reader.join(1.0)  # its last words
+            assert self._process.stdin is not None
+            with suppress(BrokenPipeError):
+                self._process.stdin.close()
         return code
 
     def stop(self) -> None:
