@@ -16,6 +16,7 @@ from streamlearn.cli.options import ConfigFile, PresetName, SetAny, StateDir, St
 from streamlearn.errors import SettingsError
 
 if TYPE_CHECKING:
+    from streamlearn.daemon.learning import Learning
     from streamlearn.settings.daemon import Settings
 
 FromEarliest = Annotated[
@@ -131,6 +132,14 @@ def run(settings: Settings, *, until_idle: bool = False, demo: bool = False) -> 
         lock = DirectoryLock(settings.state_dir)
         lock.acquire()  # before the slow imports: who comes second is told at once
         from streamlearn.daemon.running import run_learning
+        from streamlearn.daemon.systemd import Systemd
 
-        run_learning(settings, lambda: flag.raised, lock, until_idle=until_idle, demo=demo)
+        systemd = Systemd()
+
+        def tick(learning: Learning) -> None:
+            systemd.alive()
+            if learning.following and not learning.stopped:
+                systemd.ready("learning; nothing is served")
+
+        run_learning(settings, lambda: flag.raised, lock, until_idle=until_idle, demo=demo, tick=tick)
     sys.stdout.flush()

@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from streamlearn.daemon.child import Child
 from streamlearn.daemon.restarts import Restarts
+from streamlearn.daemon.systemd import Systemd
 from streamlearn.errors import SettingsError, StreamlearnError
 from streamlearn.lock import DirectoryLock
 from streamlearn.logs import event_logger
@@ -40,6 +41,7 @@ class Supervisor:
         self._settings, self._stop, self._until_idle, self._demo = settings, stop, until_idle, demo
         self._lock = DirectoryLock(settings.state_dir)
         self._run = RunFolder(settings.state_dir)
+        self._systemd = Systemd()
         self._learner: Child | None = None
         self._servers: list[Child] = []  # those that serve
         self._spares: list[Child] = []  # those that are on their way to, or wait
@@ -71,7 +73,15 @@ class Supervisor:
             if self._look_after_learner():
                 return
             self._look_after_servers()
+            self._tell_systemd()
             time.sleep(LOOK_SECONDS)
+
+    def _tell_systemd(self) -> None:
+        self._systemd.alive()
+        if self._stopped is not None:
+            self._systemd.ready(f"predictions on {self.url}, but learning has stopped: {self._stopped.message}")
+        elif self._learner_was_up and any(server.told.get("serving") for server in self._servers):
+            self._systemd.ready(f"learning, predictions on {self.url}")
 
     # ------------------------------------------------------------------ the learner
 
@@ -166,6 +176,7 @@ class Supervisor:
 
     def _shutdown(self) -> None:
         """All at once: servers answer what is under way while the learner saves."""
+        self._systemd.stopping()
         children = [child for child in (self._learner, *self._servers, *self._spares) if child is not None]
         self._listening.close()
         for child in children:
