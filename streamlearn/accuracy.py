@@ -43,6 +43,11 @@ class Tally:
         return self._recent_correct / self._recent if self._recent else None
 
     @property
+    def recent(self) -> tuple[int, int]:
+        """How many recent ones there are, and how many of them were right."""
+        return self._recent, self._recent_correct
+
+    @property
     def forgetting(self) -> float | None:
         """Best so far minus now."""
         return None if self.best is None or self.now is None else max(0.0, self.best - self.now)
