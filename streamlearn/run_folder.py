@@ -4,6 +4,8 @@
     run/status.json     what the learner was doing when it last published: written by the learner
     run/control.sock    where the learner takes requests
     run/http.json       where the servers listen: written by the supervisor
+    run/supervisor.json which process that is, and how often it had to start another again
+    run/metrics/        what each server has counted
     run/labels.db       predictions that wait for their label: shared by the servers
     run/paused          while it is there, nothing is learned
     run/token           the administrator's token when the settings have none
@@ -31,6 +33,8 @@ class RunFolder:
         self.learner = self.root / "learner.json"
         self.status = self.root / "status.json"
         self.http = self.root / "http.json"
+        self.supervisor = self.root / "supervisor.json"
+        self.metrics = self.root / "metrics"
         self.control = self.root / "control.sock"
         self.labels = self.root / "labels.db"
         self.paused = self.root / "paused"
@@ -38,6 +42,11 @@ class RunFolder:
 
     def make(self) -> None:
         disk.make_directory(self.root)
+
+    def clear_metrics(self) -> None:
+        """A daemon counts from zero, its servers together: what one has counted outlives it."""
+        disk.make_directory(self.metrics)
+        disk.remove(self.metrics.glob("server-*"))
 
     def own_token(self) -> str:
         """Made once; whoever may read the state directory may administer its daemon."""

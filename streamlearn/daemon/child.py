@@ -31,6 +31,7 @@ class Child:
     def __init__(self, module: str, settings: Settings, descriptors: tuple[int, ...] = (), **more: Any) -> None:
         self.started_at = time.monotonic()
         self.told: dict[str, Any] = {}
+        self.more = more
         reading, writing = os.pipe()
         self._process = subprocess.Popen(
             [sys.executable, "-m", module],

@@ -29,7 +29,7 @@ async def _serve(settings: Settings, snapshots: Path, listening: socket.socket) 
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     app = App(settings, models_of(snapshots), follow=True)
-    server = HttpServer(settings.http, app)
+    server = HttpServer(settings.http, app, app.numbers)
     fresh = asyncio.get_running_loop().create_task(keep_fresh(app))
     await server.start(listening)
     host, port = listening.getsockname()[:2]

@@ -18,14 +18,17 @@ from streamlearn.daemon.control import Control
 from streamlearn.daemon.core import Core, position_from_plain
 from streamlearn.daemon.events import Events
 from streamlearn.daemon.happenings import Happening
+from streamlearn.daemon.learner_metrics import LearnerMetrics
 from streamlearn.daemon.operations import Operations
 from streamlearn.daemon.publishing import Publisher
 from streamlearn.daemon.saving import Saver
 from streamlearn.daemon.status import status
+from streamlearn.daemon.timing import TimedLearner
 from streamlearn.errors import BadRecord, PositionLost, StreamAway, StreamError
-from streamlearn.learner import Learner
 from streamlearn.lock import DirectoryLock
 from streamlearn.logs import event_logger
+from streamlearn.metrics.catalogue import buckets_of
+from streamlearn.metrics.histogram import Histogram
 from streamlearn.records.record import Record
 from streamlearn.run_folder import RunFolder, write_json
 from streamlearn.settings.daemon import Settings
@@ -62,10 +65,14 @@ class Learning:
     ) -> None:
         self.settings = settings
         self.reason: str | None = None  # why nothing is learned right now, if it should be
+        self.started_at = time.time()
         self.idle = True
         self.stopped = False
         self.stream_url = settings.stream_url
         self.lag: int | None = None
+        self.lags: dict[int, int] = {}  # of each partition, as far as known
+        self.letters_sent = self.letters_failed = 0
+        self.save_seconds = Histogram(buckets_of("checkpoint_duration_seconds"))
         self.fallbacks = 0  # damaged checkpoints passed over at the start
         self.following = False  # the start went well
         self.paused = False
@@ -114,12 +121,10 @@ class Learning:
         self.paused = self._run_folder.paused.exists()
         torch.set_num_threads(self.settings.threads)
         learner = self.settings.learner
-        self.core = Core(
-            self.settings,
-            Learner(learner, weights=read_weights(learner.weights) if learner.weights else None),
-            self._send_dead_letter,
-        )
+        self.learner = TimedLearner(learner, weights=read_weights(learner.weights) if learner.weights else None)
+        self.core = Core(self.settings, self.learner, self._send_dead_letter)
         loaded = self._restore()
+        self.metrics = LearnerMetrics(self)
         every = self.settings.checkpoint
         self.saver = Saver(
             self._store, self.core, every.every_examples, every.every_seconds, last=loaded, tell=self._saved
@@ -220,9 +225,10 @@ class Learning:
         try:
             ends = self._stream.ends()
         except StreamAway:
-            self.lag = None
+            self.lag, self.lags = None, {}
             return
-        self.lag = sum(max(0, end - position.offsets.get(partition, 0)) for partition, end in ends.items())
+        self.lags = {part: max(0, end - position.offsets.get(part, 0)) for part, end in ends.items()}
+        self.lag = sum(self.lags.values())
 
     def _pass_on(self) -> None:
         """Tell the stream, after a save, what no checkpoint needs any more."""
@@ -271,6 +277,7 @@ class Learning:
 
     def _saved(self, info: CheckpointInfo) -> None:
         """In the saver's thread."""
+        self.save_seconds.observe(info.seconds)
         self.events.add("checkpoint", {"id": info.number, "examples_seen": info.examples_seen})
 
     def _write_status(self) -> None:
@@ -283,7 +290,15 @@ class Learning:
 
     def _send_dead_letter(self, record: Record, error: BadRecord) -> None:
         """The position does not move past a bad record before its dead letter is durable."""
-        self._patiently(lambda: self._stream.send_dead_letter(record, error.reason, error.message))
+
+        def send() -> None:
+            try:
+                self.letters_sent += self._stream.send_dead_letter(record, error.reason, error.message)
+            except StreamError:
+                self.letters_failed += 1
+                raise
+
+        self._patiently(send)
 
     def _patiently(self, action: Callable[[], Any]) -> Any:
         wait = 0.5
@@ -299,7 +314,7 @@ class Learning:
 
     def _wait_for_stream(self, error: StreamAway, seconds: float) -> None:
         log.warning("the stream does not answer; trying again", error=str(error))
-        self.lag = None
+        self.lag, self.lags = None, {}
         self._blocked(error.message, seconds)
 
     def _blocked(self, reason: str | None, seconds: float = 0.2) -> None:

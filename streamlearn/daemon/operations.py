@@ -45,6 +45,8 @@ class Operations:
         learning, wanted = self._learning, request["do"]
         if wanted == "status":
             reply({"answer": status(learning)})
+        elif wanted == "metrics":
+            reply({"answer": learning.metrics.collect()})
         elif wanted == "buffer":
             reply({"answer": self._page(request)})
         elif wanted == "image":

@@ -50,6 +50,11 @@ class Saver:
         return (self._core.counters.examples_learned // every + 1) * every if every else 0
 
     @property
+    def unsaved_records(self) -> int:
+        """Taken since the newest checkpoint."""
+        return 0 if self._saved_at is None else self._core.counters.records_consumed - self._saved_at[0]
+
+    @property
     def busy(self) -> bool:
         return self._thread is not None and self._thread.is_alive()
 

@@ -45,8 +45,8 @@ async def serve(parent: Parent) -> None:
 
     parent.listen(on_word)
     settings = parent.settings
-    app = App(settings, models_of(folder_of(settings.state_dir)))
-    server = HttpServer(settings.http, app)
+    app = App(settings, models_of(folder_of(settings.state_dir)), slot=parent.more["slot"])
+    server = HttpServer(settings.http, app, app.numbers)
     follower = loop.create_task(keep_fresh(app))
     parent.tell(ready=True)
     await first_of(go, stop)
@@ -65,6 +65,7 @@ async def keep_fresh(app: App) -> None:
     """Load new snapshots also while nobody asks, so that the next one who does need not wait."""
     while True:
         await app.joiner.keep_fresh()
+        app.metrics.tell()
         await asyncio.sleep(0.1)
 
 

@@ -14,7 +14,7 @@ def status(learning: Learning) -> dict[str, Any]:
     published = learning.publisher.last
     counts = {table.names[k]: count for k, count in enumerate(buffer.counts) if count} if buffer else {}
     return {
-        "state": _state(learning),
+        "state": state(learning),
         "reason": learning.reason,
         "examples_seen": core.counters.examples_learned,
         "records_consumed": core.counters.records_consumed,
@@ -53,7 +53,7 @@ def status(learning: Learning) -> dict[str, Any]:
     }
 
 
-def _state(learning: Learning) -> str:
+def state(learning: Learning) -> str:
     if learning.stopped:
         return "stopped"
     if learning.paused:

@@ -6,6 +6,8 @@ fail. A connection made while a server is being replaced waits in the socket's q
 
 from __future__ import annotations
 
+import itertools
+import os
 import socket
 import time
 from collections.abc import Callable
@@ -46,6 +48,7 @@ class Supervisor:
         self._servers: list[Child] = []  # those that serve
         self._spares: list[Child] = []  # those that are on their way to, or wait
         self._learner_restarts, self._server_restarts = Restarts(), Restarts()
+        self._began = time.time()
         self._learner_was_up = False
         self._stopped: LearnerStopped | None = None  # why there is no learner
 
@@ -59,6 +62,8 @@ class Supervisor:
     def _startup(self) -> None:
         self._lock.acquire()
         self._run.make()
+        self._run.clear_metrics()
+        self._write_restarts()
         self._listening = listen(self._settings.http.host, self._settings.http.port)
         host, port = self._listening.getsockname()[:2]
         self.url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
@@ -122,6 +127,7 @@ class Supervisor:
         if self._stopped is not None:
             return self._learner_gave_up(self._stopped)
         log.error(f"the learner died with {ending(code)}; it starts again", wait=self._learner_restarts.wait)
+        self._write_restarts()
         self._write_learner(starting=True, reason=f"the learner died with {ending(code)} and starts again")
         return False
 
@@ -141,6 +147,14 @@ class Supervisor:
         except OSError as error:
             log.warning("the learner's state cannot be told to the servers", error=error.strerror)
 
+    def _write_restarts(self) -> None:
+        """For the metrics, which a server tells."""
+        counts = {"learner_restarts": self._learner_restarts.count, "server_restarts": self._server_restarts.count}
+        try:
+            write_json(self._run.supervisor, {"pid": os.getpid(), "started_at": self._began, **counts})
+        except OSError as error:
+            log.warning("how often processes were started again cannot be told", error=error.strerror)
+
     # ------------------------------------------------------------------ the servers
 
     def _add_servers(self) -> None:
@@ -150,8 +164,19 @@ class Supervisor:
         while len(self._servers) + len(self._spares) < http.servers + (http.spare and all_up):
             descriptor = self._listening.fileno()
             self._spares.append(
-                Child("streamlearn.daemon.server_process", self._settings, (descriptor,), socket=descriptor)
+                Child(
+                    "streamlearn.daemon.server_process",
+                    self._settings,
+                    (descriptor,),
+                    socket=descriptor,
+                    slot=self._free_slot(),
+                )
             )
+
+    def _free_slot(self) -> int:
+        """Where a new server counts: it goes on where one that died left off."""
+        taken = {server.more["slot"] for server in (*self._servers, *self._spares)}
+        return next(slot for slot in itertools.count() if slot not in taken)
 
     def _look_after_servers(self) -> None:
         for server in [*self._servers, *self._spares]:
@@ -160,7 +185,9 @@ class Supervisor:
                 continue
             (self._servers if server in self._servers else self._spares).remove(server)
             log.error(f"a server died with {ending(code)}", pid=server.pid)
-            if not self._server_restarts.died(time.monotonic() - server.started_at):
+            restart = self._server_restarts.died(time.monotonic() - server.started_at)
+            self._write_restarts()
+            if not restart:
                 raise LearnerStopped(f"servers died again and again, the last time with {ending(code)}", "", 1)
         while len(self._servers) < self._settings.http.servers:
             ready = next((spare for spare in self._spares if spare.told.get("ready")), None)

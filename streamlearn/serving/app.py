@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from streamlearn.metrics.server_numbers import ServerNumbers
 from streamlearn.run_folder import RunFolder
 from streamlearn.serving.access import Access, Level
 from streamlearn.serving.admin import Admin
@@ -16,6 +17,7 @@ from streamlearn.serving.joining import Joiner
 from streamlearn.serving.labels import PendingLabels
 from streamlearn.serving.learner_link import LearnerLink
 from streamlearn.serving.messages import HttpError, Request, Response, json_answer
+from streamlearn.serving.metrics import Metrics
 from streamlearn.serving.model import Models
 from streamlearn.serving.openapi import description
 from streamlearn.serving.predict import Predict
@@ -36,19 +38,19 @@ class Route:
 class App:
     """What one server process answers. Made inside a running event loop.
 
-    With `follow`, a folder of snapshots that somebody else publishes: predictions only.
+    With `follow`, a folder of snapshots that somebody else publishes: predictions only. `slot` is this server's among
+    those of its daemon.
     """
 
-    def __init__(self, settings: Settings, models: Models, *, follow: bool = False) -> None:
+    def __init__(self, settings: Settings, models: Models, *, follow: bool = False, slot: int = 0) -> None:
         http, limits = settings.http, settings.records.limits()
         run = RunFolder(settings.state_dir)
         self.models = models
         self._labels = None if follow else PendingLabels(run.labels, settings.labels)
         self._appender = None if follow else Appender(settings)
-        self.joiner = Joiner(models, http.max_waiting)
-        self.admin = Admin(
-            None if follow else LearnerLink(run), models, self._labels, max(http.request_seconds - 0.5, 0.5)
-        )
+        self.joiner = Joiner(models, http.max_waiting, lambda size: self.numbers.batch(size))
+        link = None if follow else LearnerLink(run)
+        self.admin = Admin(link, models, self._labels, max(http.request_seconds - 0.5, 0.5))
         self._access = Access(http, None if follow else run.own_token())
         predict, v2 = Predict(self.joiner, self._labels, http, limits), V2(self.joiner, self.admin, http)
         self.routes = [
@@ -71,16 +73,27 @@ class App:
             Route("GET", "/healthz", Level.OPEN, self.admin.healthz),
             Route("GET", "/readyz", Level.OPEN, self.admin.readyz),
             Route("GET", "/openapi.json", Level.OPEN, _openapi),
+            Route("GET", "/metrics", Level.READ, lambda request: self.metrics(request)),
         ]
         if self._appender is not None and self._labels is not None:
-            ingest = Ingest(self._appender, self._labels, models, limits, http.max_instances)
+            ingest = Ingest(
+                self._appender,
+                self._labels,
+                models,
+                limits,
+                http.max_instances,
+                lambda late: self.numbers.label_delay(late),
+            )
             self.routes += [
                 Route("POST", "/v1/examples", Level.WRITE, ingest.examples),
                 Route("POST", "/v1/labels", Level.WRITE, ingest.labels),
             ]
+        paths = list(dict.fromkeys(route.path for route in self.routes))
+        self.numbers = ServerNumbers(paths, None if follow else run.metrics, slot)
+        self.metrics = Metrics(self.numbers, models, None if follow else run, link, self._labels)
         self._exact: dict[bytes, dict[str, Route]] = {}
         self._patterns: list[tuple[re.Pattern[str], dict[str, Route]]] = []
-        for path in dict.fromkeys(route.path for route in self.routes):
+        for path in paths:
             methods = {route.method: route for route in self.routes if route.path == path}
             if "GET" in methods:
                 methods["HEAD"] = methods["GET"]
@@ -91,6 +104,7 @@ class App:
 
     async def __call__(self, request: Request) -> Response:
         route = self._route(request)
+        request.route = self.numbers.place[route.path]
         self._access.check(request, route.level)
         return await route.handler(request)
 

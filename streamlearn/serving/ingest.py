@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -30,10 +31,17 @@ _HEADERS = {
 
 class Ingest:
     def __init__(
-        self, appender: Appender, labels: PendingLabels, models: Models, limits: Limits, most_examples: int
+        self,
+        appender: Appender,
+        labels: PendingLabels,
+        models: Models,
+        limits: Limits,
+        most_examples: int,
+        delayed: Callable[[float], None],
     ) -> None:
+        """`delayed` is told how late each label came, in seconds."""
         self._appender, self._labels, self._models = appender, labels, models
-        self._limits, self._most = limits, most_examples
+        self._limits, self._most, self._delayed = limits, most_examples, delayed
         self._decoder = Decoder(limits)
 
     async def examples(self, request: Request) -> Response:
@@ -119,6 +127,7 @@ class Ingest:
         )
         await self._appender.append([replace(record, headers=record.headers + about)])
         delay = await self._labels.labelled(prediction, label)
+        self._delayed(delay)
         return json_answer(
             {
                 "accepted": 1,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -32,9 +33,11 @@ class _Waiting:
 class Joiner:
     """`ask` puts inputs in line; everything in line by the end of one turn of the event loop goes into one pass."""
 
-    def __init__(self, models: Models, most_waiting: int) -> None:
+    def __init__(self, models: Models, most_waiting: int, passed: Callable[[int], None] = lambda size: None) -> None:
+        """`passed` is told how many inputs each pass answered."""
         self.models = models
         self.passes = self.answered = 0
+        self._passed = passed
         self._most_waiting = most_waiting
         self._line: list[_Waiting] = []
         self._in_line = 0
@@ -118,6 +121,7 @@ class Joiner:
             answers = served.predict(together)
             self.passes += 1
             self.answered += len(answers.labels)
+            self._passed(len(answers.labels))
             start = 0
             for place, part in zip(places, parts, strict=True):
                 end = start + len(part)

@@ -40,6 +40,7 @@ class Request:
         path, _, self._query = target.partition(b"?")
         self.raw_path = path
         self.places: Mapping[str, str] = {}  # what the braces of the route stand for
+        self.route = 0  # its place among those that are counted; 0: none
 
     @cached_property
     def path(self) -> str:

@@ -118,6 +118,14 @@ def _image() -> Json:
     return {"get": operation}
 
 
+def _metrics() -> Json:
+    operation = _operation("Metrics of the whole daemon, for Prometheus", "Error")
+    kinds = ("text/plain", "application/openmetrics-text")
+    texts = {kind: {"schema": {"type": "string"}} for kind in kinds}
+    operation["responses"]["200"] = {"description": "in the format that Accept asks for", "content": texts}
+    return {"get": operation}
+
+
 def _events() -> Json:
     number = {"type": "string", "pattern": "^[0-9]{1,18}$"}
     parameters = [
@@ -180,6 +188,7 @@ def description() -> Json:
         "/v1/buffer/{slot}/image": _image(),
         "/v1/admin/{order}": {"post": _operation("Control", "Done", 404, 409, parameters=[order])},
         "/v1/events": _events(),
+        "/metrics": _metrics(),
         "/healthz": {"get": _operation("Is the server alive", "Alive")},
         "/readyz": {"get": _operation("Is everything well, and if not, why", "Ready")},
         "/openapi.json": {"get": _operation("This description", "Anything")},

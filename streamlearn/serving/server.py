@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import socket
 import time
-from collections import Counter
 from collections.abc import Awaitable, Callable
 from email.utils import formatdate
 
 from streamlearn.logs import event_logger
+from streamlearn.metrics.server_numbers import ServerNumbers
 from streamlearn.serving.connection import Connection
 from streamlearn.serving.messages import HttpError, Request, Response
 from streamlearn.settings.http import HttpSettings
@@ -23,10 +23,9 @@ FINISH_SECONDS = 5.0  # for answers under way when the server is told to stop
 
 
 class HttpServer:
-    def __init__(self, limits: HttpSettings, handle: Handle) -> None:
-        self.limits, self._handle = limits, handle
+    def __init__(self, limits: HttpSettings, handle: Handle, numbers: ServerNumbers) -> None:
+        self.limits, self._handle, self._numbers = limits, handle, numbers
         self.connections: set[Connection] = set()
-        self.answers: Counter[int] = Counter()  # by status
         self.stopping = False
         self.now = time.monotonic()
         self.date = formatdate(usegmt=True).encode()
@@ -58,6 +57,7 @@ class HttpServer:
         return len(self.connections) <= self.limits.max_connections
 
     async def respond(self, request: Request) -> Response:
+        begun = time.perf_counter()
         try:
             response = await self._handle(request)
         except HttpError as error:
@@ -67,11 +67,11 @@ class HttpServer:
             response = HttpError(500, "internal", "something went wrong here; the log says what").answer(
                 request.raw_path
             )
-        self.answers[response.status] += 1
+        self._numbers.answered(request.route, response.status, time.perf_counter() - begun)
         return response
 
     def count_refusal(self, error: HttpError) -> None:
-        self.answers[error.status] += 1
+        self._numbers.refused(error.status)
 
     async def _sweep(self) -> None:
         """One timer for all connections: cheaper than one each, and nobody needs it exact."""

@@ -93,7 +93,7 @@ class Running:
     async def _serve(self) -> None:
         self._stop = asyncio.Event()
         self.app = App(self.settings, models_of(folder_of(self.state_dir)), follow=self._follow)
-        self.server = HttpServer(self.settings.http, self.app)
+        self.server = HttpServer(self.settings.http, self.app, self.app.numbers)
         listening = socket.create_server(("127.0.0.1", 0))
         self.port = listening.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"

@@ -1,0 +1,1 @@
+"""What the daemon tells Prometheus about itself."""
