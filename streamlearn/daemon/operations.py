@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from streamlearn.daemon.learning import Learning
 
 MOST_ON_A_PAGE = 1000
+MOST_INPUT_BYTES = 1 << 20  # of the inputs on a page: learning waits while they are copied
 
 
 class Refused(Exception):
@@ -110,6 +111,9 @@ class Operations:
             slots = slots[buffer.ids[slots] == id]
         total = len(slots)
         slots = slots[slots > int(request.get("after", -1))]
+        inputs = bool(request.get("inputs"))
+        if inputs and len(slots):
+            limit = min(limit, max(1, MOST_INPUT_BYTES // buffer.inputs[int(slots[0])].nbytes))
         page = [
             {
                 "slot": slot,
@@ -118,6 +122,7 @@ class Operations:
                 "loss": float(buffer.losses[slot]),
                 "arrival": int(buffer.arrivals[slot]),
                 "age": core.learner.examples_seen - int(buffer.arrivals[slot]),
+                **({"input": self._input(slot)} if inputs else {}),
             }
             for slot in slots[:limit].tolist()
         ]
@@ -131,5 +136,6 @@ class Operations:
         return {
             "shape": list(content.shape),
             "dtype": str(content.dtype),
+            "arrival": int(buffer.arrivals[slot]),
             "bytes": base64.b64encode(content.tobytes()).decode(),
         }

@@ -16,9 +16,11 @@ def status(learning: Learning) -> dict[str, Any]:
     return {
         "state": state(learning),
         "reason": learning.reason,
+        "started_at": learning.started_at,
         "examples_seen": core.counters.examples_learned,
         "records_consumed": core.counters.records_consumed,
         "records_rejected": core.counters.records_rejected,
+        "rejected": {reason: count for reason, count in core.counters.rejected.items() if count},
         "steps_discarded": core.counters.steps_discarded,
         "stream": {
             "url": learning.stream_url,
@@ -42,7 +44,14 @@ def status(learning: Learning) -> dict[str, Any]:
         },
         "checkpoint": None
         if last is None
-        else {"id": last.number, "at": last.created_at, "examples_seen": last.examples_seen},
+        else {
+            "id": last.number,
+            "at": last.created_at,
+            "examples_seen": last.examples_seen,
+            "bytes_written": last.bytes_written,
+            "bytes_total": last.bytes_total,
+            "seconds": last.seconds,
+        },
         "snapshot": None
         if published is None
         else {

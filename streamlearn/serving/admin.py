@@ -18,6 +18,7 @@ from streamlearn.serving.messages import HttpError, Request, Response, json_answ
 from streamlearn.serving.model import Models
 
 LONGEST_NUMBER = 10**9
+PICTURE_SECONDS = 3600  # a browser may keep a picture: long enough to look around, short enough to forget the erased
 KEEP_ALIVE_SECONDS = 15.0  # between two comments on an event stream: proxies close silent ones
 RECONNECT_SECONDS = 0.5
 
@@ -38,13 +39,15 @@ class Admin:
 
     async def status(self, request: Request) -> Response:
         if self._link is None:
-            status = NOTHING_KNOWN | {"reason": "this server follows snapshots; the learner is elsewhere"}
+            reason = "this server follows snapshots; the learner is elsewhere"
+            status = NOTHING_KNOWN | {"learner": "elsewhere", "reason": reason}
         else:
             status = await self._link.status()
         if self._labels is not None:
             status["labels"] = await self._labels.counts()
         served = self._models.current
         status["serving"] = None if served is None else served.facts()
+        status["inputs"] = None if served is None else served.inputs()
         if status["snapshot"] is None and served is not None:
             facts = served.facts()
             status["snapshot"] = {name: facts[name] for name in ("version", "published_at", "examples_seen")}
@@ -54,19 +57,24 @@ class Admin:
         wanted: dict[str, Any] = {"do": "buffer", "limit": request.number("limit", 100, 1, 1000)}
         wanted["after"] = request.number("after", -1, 0, LONGEST_NUMBER)
         wanted |= {name: request.query[name] for name in ("label", "id") if name in request.query}
+        wanted["inputs"] = request.number("inputs", 0, 0, 1)
         return json_answer(await self._learner().order(wanted, self._seconds))
 
     async def image(self, request: Request) -> Response:
         slot = request.places["slot"]
         if not (slot.isascii() and slot.isdecimal() and len(slot) < 10):
             raise HttpError(404, "unknown-slot", "a slot is a number")
+        arrival = request.number("arrival", -1, 0, 10**18)
         found = await self._learner().order({"do": "image", "slot": int(slot)}, self._seconds)
+        if arrival not in (-1, found["arrival"]):
+            raise HttpError(404, "unknown-slot", f"slot {slot} holds another example by now")
         if found["dtype"] != "uint8" or (len(found["shape"]) == 3 and found["shape"][2] not in (1, 3)):
             raise HttpError(404, "not-a-picture", f"slot {slot} holds {found['dtype']} of shape {found['shape']}")
         pixels = np.frombuffer(base64.b64decode(found["bytes"]), np.uint8).reshape(found["shape"])
         png = BytesIO()
         Image.fromarray(pixels.squeeze(-1) if pixels.shape[2:] == (1,) else pixels).save(png, "PNG")
-        return Response(png.getvalue(), content_type=b"image/png", headers={"Cache-Control": "no-store"})
+        kept = "no-store" if arrival == -1 else f"private, max-age={PICTURE_SECONDS}"
+        return Response(png.getvalue(), content_type=b"image/png", headers={"Cache-Control": kept})
 
     # ------------------------------------------------------------------ telling
 

@@ -16,6 +16,7 @@ from streamlearn.serving.ingest import Ingest
 from streamlearn.serving.joining import Joiner
 from streamlearn.serving.labels import PendingLabels
 from streamlearn.serving.learner_link import LearnerLink
+from streamlearn.serving.live_page import Page
 from streamlearn.serving.messages import HttpError, Request, Response, json_answer
 from streamlearn.serving.metrics import Metrics
 from streamlearn.serving.model import Models
@@ -53,7 +54,10 @@ class App:
         self.admin = Admin(link, models, self._labels, max(http.request_seconds - 0.5, 0.5))
         self._access = Access(http, None if follow else run.own_token())
         predict, v2 = Predict(self.joiner, self._labels, http, limits), V2(self.joiner, self.admin, http)
+        page = Page()
         self.routes = [
+            Route("GET", "/", Level.OPEN, page.index),
+            Route("GET", "/page/{digest}/{file}", Level.OPEN, page.file),
             Route("POST", "/v1/predict", Level.READ, predict),
             Route("POST", "/v2/models/{model}/infer", Level.READ, v2.infer),
             Route("POST", "/v2/models/{model}/versions/{version}/infer", Level.READ, v2.infer),

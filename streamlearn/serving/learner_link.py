@@ -94,14 +94,17 @@ class LearnerLink:
         try:
             answer: dict[str, Any] = await self.ask({"do": "status"}, STATUS_SECONDS)
         except LearnerAway:
-            last, (_, reason) = NOTHING_KNOWN | self.last_status(), self.stopped()
-            return last | {"state": "stopped", "reason": reason or last["reason"] or "the learner does not answer"}
-        return answer
+            last, (stopped, reason) = NOTHING_KNOWN | self.last_status(), self.stopped()
+            learner = "stopped" if stopped else "starting" if reason else "away"
+            reason = reason or last["reason"] or "the learner does not answer"
+            return last | {"state": "stopped", "learner": learner, "reason": reason}
+        return answer | {"learner": "up"}
 
 
 # What a status has when there never was a learner to ask.
 NOTHING_KNOWN: dict[str, Any] = {
     "state": "stopped",
+    "learner": "away",
     "reason": None,
     "examples_seen": 0,
     "records_rejected": 0,

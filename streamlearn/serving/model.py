@@ -44,6 +44,10 @@ class Served:
     def predict(self, inputs: Array) -> Answers:
         return self._learner.predict(inputs)
 
+    def inputs(self) -> dict[str, Any] | None:
+        """What it takes; None before anything was learned."""
+        return None if self.shape is None else {"shape": list(self.shape), "dtype": str(self.dtype)}
+
     def facts(self) -> dict[str, Any]:
         return {
             "version": self.version,

@@ -98,6 +98,7 @@ def _buffer() -> Json:
     pages = [
         _parameter("limit", "query", {"type": "integer", "minimum": 1, "maximum": 1000}, "examples on a page"),
         _parameter("after", "query", whole, "what `next` of the page before says"),
+        _parameter("inputs", "query", {"enum": [0, 1]}, "1: with the inputs themselves, in base64"),
     ]
     return {
         "get": _operation("What is remembered", "BufferPage", 409, 422, parameters=chosen + pages),
@@ -111,10 +112,28 @@ def _image() -> Json:
         "Error",
         404,
         409,
-        parameters=[_parameter("slot", "path", {"type": "integer", "minimum": 0, "maximum": 10**8}, "of the buffer")],
+        422,
+        parameters=[
+            _parameter("slot", "path", {"type": "integer", "minimum": 0, "maximum": 10**8}, "of the buffer"),
+            _parameter(
+                "arrival", "query", {"type": "integer", "minimum": 0}, "as the buffer's page says: may be cached then"
+            ),
+        ],
     )
     binary = {"schema": {"type": "string", "format": "binary"}}
     operation["responses"]["200"] = {"description": "the picture", "content": {"image/png": binary}}
+    return {"get": operation}
+
+
+def _page(summary: str, *places: Json) -> Json:
+    """What browsers ask for."""
+    operation = _operation(summary, "Error", 404, parameters=list(places))
+    contents = {kind: {"schema": {"type": "string"}} for kind in ("text/html", "text/css", "text/javascript")}
+    contents["image/svg+xml"] = {"schema": {"type": "string"}}
+    operation["responses"] |= {
+        "200": {"description": "done", "content": contents},
+        "304": {"description": "not changed since"},
+    }
     return {"get": operation}
 
 
@@ -175,7 +194,10 @@ def _v2_model(*places: Json) -> dict[str, Json]:
 @cache
 def description() -> Json:
     order = _parameter("order", "path", {"enum": ["pause", "resume", "checkpoint", "refit-bias"]}, "what to do")
+    page_version = _parameter("digest", "path", _TEXT, "of all its files")
     paths: Json = {
+        "/": _page("The live page, for people"),
+        "/page/{digest}/{file}": _page("A file of the live page", page_version, _parameter("file", "path", _TEXT, "")),
         "/v1/predict": _predict(),
         "/v1/examples": _examples(),
         "/v1/labels": {

@@ -89,6 +89,7 @@ SCHEMAS: Json = {
     "Status": _object(
         {
             "state": {"enum": ["learning", "idle", "paused", "stopped"]},
+            "learner": {"enum": ["up", "starting", "away", "stopped", "elsewhere"]},
             "reason": _MAYBE_WORD,
             "examples_seen": _WHOLE,
             "records_rejected": _WHOLE,
@@ -123,7 +124,8 @@ SCHEMAS: Json = {
                         "loss": _NUMBER,
                         "arrival": _WHOLE,
                         "age": _WHOLE,
-                    }
+                    },
+                    {"input": _object({"shape": _list(_WHOLE), "dtype": _WORD, "bytes": _WORD})},
                 )
             ),
             "next": {"type": ["integer", "null"]},

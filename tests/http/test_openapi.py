@@ -7,7 +7,7 @@ from pathlib import Path
 from streamlearn.serving.access import Level
 from tests.http.client import Running
 
-WORDS = {"model": "streamlearn", "version": "1", "slot": "0", "order": "checkpoint"}
+WORDS = {"model": "streamlearn", "version": "1", "slot": "0", "order": "checkpoint", "digest": "0", "file": "app.js"}
 
 
 def test_every_route_is_described_and_nothing_else(running: Running) -> None:

@@ -1,0 +1,112 @@
+// One row for each class group: how well it is known, what was lost of its best, and whether it gets its share of answers.
+
+import { byId, el, keyed, setAttribute, setText } from "./dom.js";
+import { colourOf, historyOf, ofRow, sum } from "./group_view.js";
+import { tipFor } from "./tip.js";
+import { count, listed, percent, plural, points } from "./words.js";
+
+const ENOUGH_ANSWERS = 1000; // shares are told of about as many of the newest
+
+export const best = (group) => group.accuracy.eval ?? group.accuracy.prequential;
+
+export function startGroups(highlight) {
+  const body = byId("group-rows");
+  const all = byId("groups-all");
+  let everything = false;
+  let known = null;
+  all.addEventListener("click", () => {
+    everything = !everything;
+    show(known);
+  });
+
+  function make(row) {
+    const cell = (className) => el("td", { class: className });
+    const node = el(
+      "tr",
+      {},
+      el("th", { scope: "row" }, el("span", { class: `swatch ${row.class}` }), el("span", { class: "group-name" }, el("b"), el("small"))),
+      el("td", { class: "known" }, el("span", { class: "bar" }, el("i"), el("u")), el("span", { class: "value" })),
+      cell("number lost"),
+      el("td", { class: "share" }, el("span", { class: "bars" }, el("i", { class: "is" }), el("i", { class: "should" })), el("span", { class: "value" })),
+    );
+    node.addEventListener("pointerenter", () => highlight(row.name));
+    node.addEventListener("pointerleave", () => highlight(null));
+    tipFor(node.querySelector("th"), () => [el("strong", { text: node.dataset.label }), el("div", { text: node.dataset.classes })]);
+    return node;
+  }
+
+  function update(node, row) {
+    const [name, knows, lost, share] = node.children;
+    node.dataset.label = row.label;
+    node.dataset.classes = listed(row.classes, 40);
+    setAttribute(name.firstChild, "class", `swatch ${row.class}`);
+    setText(name.querySelector("b"), row.label);
+    setText(name.querySelector("small"), listed(row.classes, 4));
+    const now = ofRow(row, best);
+    const gone = ofRow(row, (group) => group.forgetting);
+    setAttribute(node, "class", row.class);
+    knows.querySelector("i").style.width = `${(now ?? 0) * 100}%`;
+    const peak = knows.querySelector("u"); // where it was at its best
+    peak.hidden = !gone || gone < 0.005;
+    peak.style.left = `${Math.min(1, (now ?? 0) + (gone ?? 0)) * 100}%`;
+    setText(knows.lastChild, percent(now));
+    setText(lost, gone === null ? "–" : gone < 0.005 ? "0" : `−${points(gone)}`);
+    lost.classList.toggle("bad", gone >= 0.1);
+    share.querySelector(".is").style.width = `${(row.share?.is ?? 0) * 100}%`;
+    share.querySelector(".should").style.width = `${(row.share?.should ?? 0) * 100}%`;
+    setText(share.lastChild, row.share ? `${points(row.share.is)} / ${points(row.share.should)} %` : "–");
+  }
+
+  function show(fresh) {
+    known = fresh;
+    const { groups, shares } = known;
+    const merged = groups.all.length - groups.rows.length + 1;
+    all.hidden = groups.rows.length === groups.all.length;
+    setText(all, everything ? "newest ten only" : `all ${groups.all.length}`);
+    const rows = everything && !all.hidden ? split(groups, merged) : groups.rows;
+    for (const row of rows) row.share = shares?.of(row);
+    setText(byId("groups-note"), shares ? `Answers: of the last ${count(shares.answers)}.` : "A group is what arrived together.");
+    keyed(body, rows, (row) => row.name, make, update);
+  }
+  return { show };
+}
+
+// All by themselves; those that share a colour with none keep the grey of the older ones.
+function split(groups, merged) {
+  return groups.all.map((group, place) => ({
+    name: group.name,
+    label: group.name,
+    classes: group.classes,
+    class: place < merged ? "g-older" : colourOf(place),
+    members: [group],
+  }));
+}
+
+// Which part of the newest answers named each group, and which part of the truth was of it.
+export function recentShares(history) {
+  if (!history?.examples.length) return null;
+  const all = { members: Object.keys(history.groups).map((name) => ({ name })) };
+  const seen = historyOf(all, history, "seen", sum);
+  let start = seen.length;
+  let answers = 0;
+  while (start > 0 && answers < ENOUGH_ANSWERS) answers += seen[--start];
+  if (!answers) return null;
+  const part = (row, name) => sum(historyOf(row, history, name, sum).slice(start));
+  const named = part(all, "predicted");
+  return {
+    answers,
+    of: (row) => ({ is: named ? part(row, "predicted") / named : 0, should: part(row, "seen") / answers }),
+  };
+}
+
+// In words, for whoever reads only the top of the page.
+export function biasWords(groups, shares) {
+  const newest = groups.rows.at(-1);
+  if (!shares || groups.all.length < 2) return "";
+  const { is, should } = shares.of(newest);
+  const more = is - should;
+  const verdict = Math.abs(more) < 0.05 ? "as it should be" : more > 0 ? "too many: it leans to the newest" : "too few";
+  return `The newest group gets ${percent(is)} of the answers, ${percent(should)} are right for it: ${verdict}.`;
+}
+
+export const groupCount = (groups) => plural(groups.all.length, "group");
