@@ -49,6 +49,8 @@ class Operations:
         elif wanted == "metrics":
             reply({"answer": learning.metrics.collect()})
         elif wanted == "buffer":
+        elif wanted == "metrics":
+            reply({"answer": learning.metrics.collect()})
             reply({"answer": self._page(request)})
         elif wanted == "image":
             reply({"answer": self._input(int(request["slot"]))})

@@ -89,6 +89,7 @@ class App:
                 lambda late: self.numbers.label_delay(late),
             )
             self.routes += [
+            Route("GET", "/metrics", Level.READ, lambda request: self.metrics(request)),
                 Route("POST", "/v1/examples", Level.WRITE, ingest.examples),
                 Route("POST", "/v1/labels", Level.WRITE, ingest.labels),
             ]
@@ -99,6 +100,9 @@ class App:
         self._patterns: list[tuple[re.Pattern[str], dict[str, Route]]] = []
         for path in paths:
             methods = {route.method: route for route in self.routes if route.path == path}
+        paths = list(dict.fromkeys(route.path for route in self.routes))
+        self.numbers = ServerNumbers(paths, None if follow else run.metrics, slot)
+        self.metrics = Metrics(self.numbers, models, None if follow else run, link, self._labels)
             if "GET" in methods:
                 methods["HEAD"] = methods["GET"]
             if "{" in path:
@@ -113,6 +117,7 @@ class App:
         return await route.handler(request)
 
     def _route(self, request: Request) -> Route:
+        request.route = self.numbers.place[route.path]
         methods = self._exact.get(request.raw_path)
         if methods is None:
             methods = self._matched(request)
