@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from streamlearn.accuracy import Accuracy, Source
+from streamlearn.accuracy import Accuracy, History, Source
 from streamlearn.daemon.counters import Counters
 from streamlearn.daemon.happenings import Happening, Kind
 from streamlearn.errors import BadInput, BadRecord, StateIncompatible, StreamError
@@ -42,7 +42,7 @@ class Core:
     def __init__(self, settings: Settings, learner: Learner, refuse: Refuse) -> None:
         self.settings, self.learner = settings, learner
         self.counters = Counters(settings.records.bad_window)
-        self.accuracy = Accuracy(settings.accuracy.window)
+        self.accuracy, self._history = Accuracy(settings.accuracy.window), History()
         self.last_report = Report()
         self.last_timestamp = 0  # of the newest record, milliseconds since 1970
         self.happenings: list[Happening] = []
@@ -166,6 +166,8 @@ class Core:
         if report.discarded:  # a class met in a step that was undone is not known after all
             self._labels = set(self.learner.classes.index)
         self.last_report = report
+        if self.counters.examples_learned >= self._history.due:
+            self._history.add([group.name for group in self.learner.classes.groups], self.accuracy, *self._now())
 
     def _evaluate(self) -> None:
         if not len(self._held_out):
@@ -179,15 +181,18 @@ class Core:
         if self._grouped is not self.learner.classes:  # the learner makes a new table when a class turns up
             self._grouped = self.learner.classes
             self._group_of = self._grouped.group_names()
-        groups = self._group_of
-        self.accuracy.add(
-            source,
-            [
-                (groups[label], label == answer, groups.get(answer or ""))
-                for label, answer in zip(labels, answers, strict=True)
-                if label in groups  # a class that was never learned belongs to no group
-            ],
-        )
+        self.accuracy.add(source, labels, answers, self._group_of)
+
+    # ------------------------------------------------------------------ how it came about
+
+    def history(self) -> dict[str, Any]:
+        """Points over the whole life, the last of them now."""
+        return self._history.plain(self.accuracy, *self._now())
+
+    def _now(self) -> tuple[float | None, ...]:
+        report, seen = self.last_report, self.learner.examples_seen
+        rate = self.learner.decay.rate(seen)
+        return self.counters.examples_learned, self.last_timestamp, rate, report.loss_stream, report.loss_replay
 
     def _note(self, report: Report) -> None:
         counters = self.counters
@@ -195,9 +200,11 @@ class Core:
         counters.steps += report.steps
         for label in report.new_classes:
             self._happened("new-class", label=label, classes=len(self.learner.classes.index))
+            self._history.new_class(counters.examples_learned, label)
         counters.new_class_events += len(report.new_groups)
         for refit in report.refits:
             counters.refits[refit.cause] += 1
+            self._history.refit(counters.examples_learned, refit.cause, refit.group)
             bias = self.learner.bias
             self._happened("bias-refit", cause=refit.cause, group=refit.group, version=bias.version, alpha=bias.alpha)
         for why in report.discarded:
@@ -259,6 +266,7 @@ class Core:
             "training": self._training.state_dict(),
             "held_out": self._held_out.state_dict(),
             "accuracy": self.accuracy.state_dict(),
+            "history": self._history.state_dict(),
             "counters": self.counters.state_dict(),
             "last_timestamp": self.last_timestamp,
             "position": None if position is None else position_to_plain(position),
@@ -273,6 +281,7 @@ class Core:
         self._training.load_state_dict(state["training"])
         self._held_out.load_state_dict(state["held_out"])
         self.accuracy.load_state_dict(state["accuracy"])
+        self._history.load_state_dict(state["history"])
         self.counters.load_state_dict(state["counters"])
         self.last_timestamp = state["last_timestamp"]
         if state["position"] is not None:

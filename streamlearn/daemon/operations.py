@@ -6,6 +6,7 @@ import base64
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from streamlearn.accuracy import Source
 from streamlearn.daemon.control import Control, Reply
 from streamlearn.daemon.status import status
 
@@ -48,9 +49,11 @@ class Operations:
             reply({"answer": status(learning)})
         elif wanted == "metrics":
             reply({"answer": learning.metrics.collect()})
+        elif wanted == "history":
+            reply({"answer": learning.core.history()})
+        elif wanted == "confusion":
+            reply({"answer": self._confusion(request.get("source"))})
         elif wanted == "buffer":
-        elif wanted == "metrics":
-            reply({"answer": learning.metrics.collect()})
             reply({"answer": self._page(request)})
         elif wanted == "image":
             reply({"answer": self._input(int(request["slot"]))})
@@ -129,6 +132,24 @@ class Operations:
             for slot in slots[:limit].tolist()
         ]
         return {"examples": page, "next": page[-1]["slot"] if len(slots) > limit else None, "total": total}
+
+    def _confusion(self, source: Source | None) -> dict[str, Any]:
+        """Held-out records first: they alone come for old classes, too."""
+        accuracy = self._learning.core.accuracy
+        source = source or ("eval" if accuracy.tallies["eval"] else "prequential")
+        table, counts = self._learning.core.learner.classes, accuracy.confusion(source)
+        labels = [table.names[output] for output in table.known]
+        place = {label: number for number, label in enumerate(labels)}
+        return {
+            "source": source,
+            "answers": counts.total(),
+            "labels": labels,
+            "counts": [
+                [place[label], None if answer is None else place[answer], count]
+                for (label, answer), count in sorted(counts.items(), key=str)
+                if label in place
+            ],
+        }
 
     def _input(self, slot: int) -> dict[str, Any]:
         buffer = self._learning.core.learner.buffer

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from streamlearn.accuracy import SOURCES
+
 if TYPE_CHECKING:
     from streamlearn.daemon.learning import Learning
 
@@ -73,13 +75,9 @@ def state(learning: Learning) -> str:
 def _group(learning: Learning, place: int) -> dict[str, Any]:
     core, table = learning.core, learning.core.learner.classes
     group = table.groups[place]
-    accuracy = {
-        source: tallies[group.name].now if group.name in tallies else None
-        for source, tallies in core.accuracy.tallies.items()
-    }
     return {
         "name": group.name,
         "classes": [table.names[output] for output in group.classes],
-        "accuracy": accuracy,
+        "accuracy": {source: core.accuracy.now(source, group.name) for source in SOURCES},
         "forgetting": core.accuracy.forgetting(group.name),
     }

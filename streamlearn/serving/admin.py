@@ -53,6 +53,15 @@ class Admin:
             status["snapshot"] = {name: facts[name] for name in ("version", "published_at", "examples_seen")}
         return json_answer(status)
 
+    async def history(self, request: Request) -> Response:
+        return json_answer(await self._learner().order({"do": "history"}, self._seconds))
+
+    async def confusion(self, request: Request) -> Response:
+        source = request.query.get("source")
+        if source not in (None, "prequential", "eval"):
+            raise HttpError(422, "bad-query", "source must be prequential (on the stream) or eval (held-out records)")
+        return json_answer(await self._learner().order({"do": "confusion", "source": source}, self._seconds))
+
     async def buffer(self, request: Request) -> Response:
         wanted: dict[str, Any] = {"do": "buffer", "limit": request.number("limit", 100, 1, 1000)}
         wanted["after"] = request.number("after", -1, 0, LONGEST_NUMBER)

@@ -69,6 +69,8 @@ class App:
             Route("GET", "/v2/models/{model}/versions/{version}", Level.READ, v2.model),
             Route("GET", "/v2/models/{model}/versions/{version}/ready", Level.OPEN, v2.model_ready),
             Route("GET", "/v1/status", Level.READ, self.admin.status),
+            Route("GET", "/v1/history", Level.READ, self.admin.history),
+            Route("GET", "/v1/confusion", Level.READ, self.admin.confusion),
             Route("GET", "/v1/buffer", Level.READ, self.admin.buffer),
             Route("GET", "/v1/buffer/{slot}/image", Level.READ, self.admin.image),
             Route("DELETE", "/v1/buffer", Level.ADMIN, self.admin.erase),
@@ -89,7 +91,6 @@ class App:
                 lambda late: self.numbers.label_delay(late),
             )
             self.routes += [
-            Route("GET", "/metrics", Level.READ, lambda request: self.metrics(request)),
                 Route("POST", "/v1/examples", Level.WRITE, ingest.examples),
                 Route("POST", "/v1/labels", Level.WRITE, ingest.labels),
             ]
@@ -100,9 +101,6 @@ class App:
         self._patterns: list[tuple[re.Pattern[str], dict[str, Route]]] = []
         for path in paths:
             methods = {route.method: route for route in self.routes if route.path == path}
-        paths = list(dict.fromkeys(route.path for route in self.routes))
-        self.numbers = ServerNumbers(paths, None if follow else run.metrics, slot)
-        self.metrics = Metrics(self.numbers, models, None if follow else run, link, self._labels)
             if "GET" in methods:
                 methods["HEAD"] = methods["GET"]
             if "{" in path:
@@ -117,7 +115,6 @@ class App:
         return await route.handler(request)
 
     def _route(self, request: Request) -> Route:
-        request.route = self.numbers.place[route.path]
         methods = self._exact.get(request.raw_path)
         if methods is None:
             methods = self._matched(request)

@@ -193,6 +193,9 @@ def _v2_model(*places: Json) -> dict[str, Json]:
 
 @cache
 def description() -> Json:
+    source = _parameter(
+        "source", "query", {"enum": ["prequential", "eval"]}, "answers on the stream, or to held-out records"
+    )
     order = _parameter("order", "path", {"enum": ["pause", "resume", "checkpoint", "refit-bias"]}, "what to do")
     page_version = _parameter("digest", "path", _TEXT, "of all its files")
     paths: Json = {
@@ -206,6 +209,10 @@ def description() -> Json:
             )
         },
         "/v1/status": {"get": _operation("What the daemon is doing", "Status")},
+        "/v1/history": {"get": _operation("How it came about, over examples learned", "History", 409)},
+        "/v1/confusion": {
+            "get": _operation("Which class was taken for which", "Confusion", 409, 422, parameters=[source])
+        },
         "/v1/buffer": _buffer(),
         "/v1/buffer/{slot}/image": _image(),
         "/v1/admin/{order}": {"post": _operation("Control", "Done", 404, 409, parameters=[order])},

@@ -113,6 +113,38 @@ SCHEMAS: Json = {
         },
         {"labels": _OBJECT, "serving": {"anyOf": [_MODEL, {"type": "null"}]}},
     ),
+    "History": _object(
+        {
+            "examples": _list(_WHOLE),
+            "at": _list(_MAYBE_NUMBER),
+            "learning_rate": _list(_MAYBE_NUMBER),
+            "loss": _object({"stream": _list(_MAYBE_NUMBER), "replay": _list(_MAYBE_NUMBER)}),
+            "groups": {
+                "type": "object",
+                "additionalProperties": _object(
+                    {
+                        "from": _WHOLE,
+                        "prequential": _list(_MAYBE_NUMBER),
+                        "eval": _list(_MAYBE_NUMBER),
+                        "forgetting": _list(_MAYBE_NUMBER),
+                        "predicted": _list(_WHOLE),
+                        "seen": _list(_WHOLE),
+                    }
+                ),
+            },
+            "marks": _list(
+                _object({"examples": _WHOLE, "kind": _WORD}, {"labels": _list(_WORD), "cause": _WORD, "group": _WORD})
+            ),
+        }
+    ),
+    "Confusion": _object(
+        {
+            "source": {"enum": ["prequential", "eval"]},
+            "answers": _WHOLE,
+            "labels": _list(_WORD),
+            "counts": _list(_list({"type": ["integer", "null"]}, minItems=3, maxItems=3)),
+        }
+    ),
     "BufferPage": _object(
         {
             "examples": _list(
