@@ -211,7 +211,9 @@ def test_another_programs_database(path: Path) -> None:
 
 
 def test_a_newer_format_is_refused_with_both_numbers(path: Path) -> None:
-    LogStream(path).open(None)
+    stream = LogStream(path)
+    stream.open(None)
+    stream.close()
     other = sqlite3.connect(path)
     other.execute("PRAGMA user_version=7")
     other.close()
