@@ -49,7 +49,7 @@ export function startAccuracy() {
         class: row.class,
         values: historyOf(row, history, source),
       })),
-      marks: history.marks.map((mark) => ({ ...mark, class: groups.of.get(mark.group)?.class })),
+      marks: history.marks.map((mark) => ({ ...mark, class: (groups.of.get(mark.group) ?? groups.ofClass.get(mark.labels?.[0]))?.class })),
     });
   }
   return { show, highlight: chart.highlight };

@@ -7,7 +7,7 @@ import { startConfusion } from "./confusion.js";
 import { byId, setText } from "./dom.js";
 import { follow } from "./event_stream.js";
 import { groupView } from "./group_view.js";
-import { recentShares, startGroups } from "./groups.js";
+import { sharesOf, startGroups } from "./groups.js";
 import { startHappenings } from "./happenings.js";
 import { showHealth, showKnowledge } from "./health.js";
 import { startLearning } from "./learning.js";
@@ -53,7 +53,7 @@ function measureRate(status) {
 
 async function lookAtStatus() {
   const status = await askJson("/v1/status");
-  const back = known.unreachable || (known.status && known.status.learner !== "up" && status.learner === "up");
+  const back = known.unreachable || (known.status?.learner !== "up" && status.learner === "up");
   Object.assign(known, { status, groups: groupView(status), rate: measureRate(status), unreachable: false, seenAt: Date.now() / 1000 });
   show();
   if (back) lookAtHistoryNow();
@@ -68,7 +68,7 @@ async function lookAtHistory() {
   if (fresh === toldAt) return;
   const [history, confusion] = await Promise.all([askJson("/v1/history"), askJson("/v1/confusion")]);
   toldAt = fresh;
-  Object.assign(known, { history, confusion, shares: recentShares(history) });
+  Object.assign(known, { history, confusion, shares: sharesOf(confusion) });
   show();
 }
 

@@ -10,7 +10,7 @@ export function startBuffer(tried) {
   const wall = startWall(tried);
   const pick = byId("buffer-class");
   let visible = false;
-  let looked = { at: 0, examples: -1 };
+  let looked = { at: -EVERY, examples: -1 };
 
   const choose = (label) => {
     if (pick.value !== label) pick.value = label;

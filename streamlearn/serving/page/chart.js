@@ -88,7 +88,7 @@ function grid(x, y, [first, last], [low, high], { width, height, top }, options)
 function line(one, xs, x, y, highlighted) {
   const path = svg("path", {
     d: pathOf(one.values, xs, x, y),
-    class: `series ${one.class}`,
+    class: `series ${one.class}${one.values.filter((value) => value !== null).length === 1 ? " alone" : ""}`,
     "data-name": one.name,
   });
   fade(path, one.name, highlighted);

@@ -1,6 +1,7 @@
 // Which classes are taken for which, of the recent answers. Of many classes, the matrix is of their groups.
 
 import { byId, el, keyed, setText, svg } from "./dom.js";
+import { answersTo } from "./groups.js";
 import { hideTip, showTip } from "./tip.js";
 import { count, percent, shortened } from "./words.js";
 
@@ -17,8 +18,10 @@ export function startConfusion() {
 
   new ResizeObserver(() => drawn && draw(drawing, place.clientWidth, drawn)).observe(place);
   return {
-    show({ confusion, groups }) {
-      if (!confusion) return;
+    show({ confusion: told, groups }) {
+      if (!told) return;
+      // Answers given before any class was known name none.
+      const confusion = { ...told, counts: told.counts.filter(([, named]) => named !== null) };
       const many = confusion.labels.length > MOST_CLASSES;
       drawn = many ? byGroup(confusion, groups) : byClass(confusion, groups);
       setText(byId("confusion-note"), note(confusion, many));
@@ -34,7 +37,7 @@ export function startConfusion() {
 function note(confusion, many) {
   if (!confusion.counts.length) return "No answers to compare yet.";
   const what = many ? `; ${confusion.labels.length} classes are too many to show, so their groups are` : "";
-  return `The last ${count(confusion.window)} answers; a row is a class, across is what it was taken for${what}.`;
+  return `Answers to ${answersTo(confusion)}. A row is a class, across is what it was taken for${what}.`;
 }
 
 const byClass = ({ labels, counts }, groups) => ({

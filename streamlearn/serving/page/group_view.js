@@ -37,12 +37,12 @@ export function mean(values) {
 // One number of a row: of its group, or the mean of those that were merged.
 export const ofRow = (row, pick) => mean(row.members.map(pick));
 
-// A list of the history for a row: what its groups had at each point, as a mean or a sum.
-export function historyOf(row, history, name, together = mean) {
+// A list of the history for a row: what its groups had at each point, on average.
+export function historyOf(row, history, name) {
   const lists = row.members.map((group) => history.groups[group.name]).filter(Boolean);
   return history.examples.map((_, place) => {
     const values = lists.map((one) => (place < one.from ? null : (one[name]?.[place - one.from] ?? null)));
-    return together(values);
+    return mean(values);
   });
 }
 

@@ -1,11 +1,9 @@
 // One row for each class group: how well it is known, what was lost of its best, and whether it gets its share of answers.
 
 import { byId, el, keyed, setAttribute, setText } from "./dom.js";
-import { colourOf, historyOf, ofRow, sum } from "./group_view.js";
+import { colourOf, ofRow, sum } from "./group_view.js";
 import { tipFor } from "./tip.js";
-import { count, listed, percent, plural, points } from "./words.js";
-
-const ENOUGH_ANSWERS = 1000; // shares are told of about as many of the newest
+import { count, listed, percent, points } from "./words.js";
 
 export const best = (group) => group.accuracy.eval ?? group.accuracy.prequential;
 
@@ -65,7 +63,7 @@ export function startGroups(highlight) {
     setText(all, everything ? "newest ten only" : `all ${groups.all.length}`);
     const rows = everything && !all.hidden ? split(groups, merged) : groups.rows;
     for (const row of rows) row.share = shares?.of(row);
-    setText(byId("groups-note"), shares ? `Answers: of the last ${count(shares.answers)}.` : "A group is what arrived together.");
+    setText(byId("groups-note"), shares ? `Answers to ${answersTo(shares)}.` : "A group is what arrived together.");
     keyed(body, rows, (row) => row.name, make, update);
   }
   return { show };
@@ -82,22 +80,23 @@ function split(groups, merged) {
   }));
 }
 
-// Which part of the newest answers named each group, and which part of the truth was of it.
-export function recentShares(history) {
-  if (!history?.examples.length) return null;
-  const all = { members: Object.keys(history.groups).map((name) => ({ name })) };
-  const seen = historyOf(all, history, "seen", sum);
-  let start = seen.length;
-  let answers = 0;
-  while (start > 0 && answers < ENOUGH_ANSWERS) answers += seen[--start];
-  if (!answers) return null;
-  const part = (row, name) => sum(historyOf(row, history, name, sum).slice(start));
-  const named = part(all, "predicted");
-  return {
-    answers,
-    of: (row) => ({ is: named ? part(row, "predicted") / named : 0, should: part(row, "seen") / answers }),
-  };
+// Which part of the answers named each group, and which part of the truth was of it.
+export function sharesOf(confusion) {
+  if (!confusion?.answers) return null;
+  const named = new Map();
+  const truth = new Map();
+  const add = (map, label, n) => map.set(label, (map.get(label) ?? 0) + n);
+  for (const [true_, answer, n] of confusion.counts) {
+    add(truth, confusion.labels[true_], n);
+    if (answer !== null) add(named, confusion.labels[answer], n);
+  }
+  const part = (map, row) => sum(row.classes.map((label) => map.get(label))) / confusion.answers;
+  return { answers: confusion.answers, source: confusion.source, of: (row) => ({ is: part(named, row), should: part(truth, row) }) };
 }
+
+// What the answers are to that are compared: the newest round of held-out records, or the stream's newest examples.
+export const answersTo = ({ answers, source }) =>
+  source === "eval" ? `the last ${count(answers)} held-out records` : `the last ${count(answers)} examples, given before they were learned`;
 
 // In words, for whoever reads only the top of the page.
 export function biasWords(groups, shares) {
@@ -108,5 +107,3 @@ export function biasWords(groups, shares) {
   const verdict = Math.abs(more) < 0.05 ? "as it should be" : more > 0 ? "too many: it leans to the newest" : "too few";
   return `The newest group gets ${percent(is)} of the answers, ${percent(should)} are right for it: ${verdict}.`;
 }
-
-export const groupCount = (groups) => plural(groups.all.length, "group");

@@ -75,7 +75,7 @@ export function showKnowledge({ status, groups, shares }) {
   setText(
     byId("knows-why"),
     classes
-      ? `${plural(classes, "class", "classes")} in ${plural(groups.all.length, "group")}; ${percent(accuracy)} of the answers are right, on average over the groups${held ? ", on held-out examples" : ", just before learning each example"}.`
+      ? `of the answers are right, on average over the groups, ${held ? "on held-out examples" : "just before each example is learned"}. ${plural(classes, "class", "classes")} in ${plural(groups.all.length, "group")} so far.`
       : "No class yet.",
   );
   keyed(
