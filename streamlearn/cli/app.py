@@ -13,11 +13,12 @@ from streamlearn.version import VERSION
 
 app = typer.Typer(
     name="streamlearn",
-    help="Learns from a stream of labelled examples for as long as it runs, and does not forget.",
+    help="Learns from a stream of labelled examples for as long as it runs, and does not forget.\n\n"
+    "To see it at work, with nothing else: `streamlearn serve --demo`. Every setting: `streamlearn config example`.",
     epilog="Exit codes: 0 clean, 2 bad settings or usage, 3 too many bad records or stream unusable, 4 the "
     "checkpoint's position is no longer in the stream, 5 state directory locked, corrupt or incompatible.",
     no_args_is_help=True,
-    rich_markup_mode="rich",
+    rich_markup_mode="markdown",  # paragraphs fill the lines of any terminal
     pretty_exceptions_enable=False,  # an error nobody foresaw is for a bug report: the plain traceback
     context_settings={"help_option_names": ["-h", "--help"]},
 )

@@ -49,7 +49,7 @@ def bench(
         Path | None, typer.Option("--json", help="Write the figures to this file.", metavar="FILE")
     ] = None,
     only: Annotated[
-        str | None, typer.Option("--only", help="Some figures only, by name, separated by commas.", metavar="NAME,...")
+        str | None, typer.Option("--only", help=f"Some figures only, of {', '.join(NAMES)}.", metavar="NAME,...")
     ] = None,
     threads: Annotated[int, typer.Option("--threads", min=1, help="Processor threads that torch may use.")] = 1,
 ) -> None:

@@ -59,9 +59,9 @@ def schema() -> None:
 
 @app.command()
 def example() -> None:
-    """A TOML file with every setting, its meaning and its default, to start from:
+    """A TOML file to start from: every setting with its meaning and its default.
 
-    streamlearn config example > streamlearn.toml
+    `streamlearn config example > streamlearn.toml`, then `streamlearn serve --config streamlearn.toml`.
     """
     from streamlearn.settings.describe import example_toml
 

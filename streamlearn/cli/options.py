@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from streamlearn.errors import SettingsError
+from streamlearn.settings.presets import PRESETS
 
 if TYPE_CHECKING:
     from streamlearn.settings.sources import Loaded
@@ -31,7 +32,10 @@ StateDir = Annotated[
     Path | None, typer.Option("--state-dir", "-d", help="The daemon's directory: streamlearn-state.", metavar="DIR")
 ]
 PresetName = Annotated[
-    str | None, typer.Option("--preset", help="Start from the paper's settings for a benchmark.", metavar="NAME")
+    str | None,
+    typer.Option(
+        "--preset", help=f"Start from the paper's settings for a benchmark: {', '.join(PRESETS)}.", metavar="NAME"
+    ),
 ]
 SetAny = Annotated[
     list[str] | None,

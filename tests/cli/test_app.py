@@ -59,6 +59,12 @@ def test_bad_settings_are_answered_quickly() -> None:
         (["config", "show", "--stream", "kafka://localhost:9092/t"], 0),
         (["config", "schema"], 0),
         (["config", "example"], 0),
+        (["serve", "--set", "learner.method=none"], 2),
+        (["serve", "--demo", "--stream", "log:x"], 2),
+        (["follow", "--snapshots", "/nowhere"], 2),
+        (["status", "--url", "http://127.0.0.1:9"], 1),
+        (["export", "--state-dir", "/nowhere", "--format", "onnx", "--output", "x"], 2),
+        (["bench", "--only", "nonsense"], 2),
     ],
 )
 def test_torch_and_kafka_stay_out(arguments: list[str], code: int) -> None:
