@@ -44,7 +44,7 @@ def test_its_references(name: str) -> None:
     for volume in service.get("volumes", ()):
         source, _, _ = volume.partition(":")
         if source.startswith("."):
-            assert (DEPLOY / source).is_dir(), source
+            assert (DEPLOY / source).exists(), source
         else:
             assert source in COMPOSE["volumes"], source
     for config in service.get("configs", ()):
@@ -100,3 +100,35 @@ def test_kafka_listens_where_the_others_look() -> None:
     assert f"localhost:{port.split(':')[1]}" in advertised.values()
     assert env["KAFKA_LOG_DIRS"] in [volume.partition(":")[2] for volume in SERVICES["kafka"]["volumes"]]
     assert f"localhost:{listeners['INSIDE']}" in SERVICES["kafka"]["healthcheck"]["test"][1]
+
+
+def here(service: str, path: str) -> Path:
+    """The file of ours that a container of the service sees under this path."""
+    for volume in SERVICES[service]["volumes"]:
+        source, target, *_ = volume.split(":")
+        if source.startswith(".") and (path == target or path.startswith(f"{target}/")):
+            return DEPLOY / source / path.removeprefix(target).lstrip("/")
+    raise AssertionError(f"{path} of {service} is not ours")
+
+
+def test_prometheus_finds_its_files_and_the_daemon() -> None:
+    (option,) = (one for one in SERVICES["prometheus"]["command"] if one.startswith("--config.file="))
+    path = option.partition("=")[2]
+    config = yaml.safe_load(here("prometheus", path).read_text())
+    for rules in config["rule_files"]:
+        assert here("prometheus", f"{Path(path).parent}/{rules}").is_file()
+    (job,) = config["scrape_configs"]
+    assert job["static_configs"] == [{"targets": ["streamlearn:8080"]}]
+    (token,) = SERVICES["prometheus"]["configs"]
+    assert job["authorization"] == {"credentials_file": token["target"]}
+    assert COMPOSE["configs"][token["source"]]["content"].startswith("${STREAMLEARN_TOKEN")
+
+
+def test_grafana_finds_prometheus_and_the_dashboard() -> None:
+    folder = "/etc/grafana/provisioning"
+    (source,) = yaml.safe_load(here("grafana", f"{folder}/datasources/streamlearn.yml").read_text())["datasources"]
+    assert source["url"] == "http://prometheus:9090"
+    provided = list(here("grafana", f"{folder}/dashboards").glob("*.yml"))
+    (provider,) = (one for path in provided for one in yaml.safe_load(path.read_text())["providers"])
+    dashboards = here("grafana", provider["options"]["path"])
+    assert source["uid"] in (dashboards / "streamlearn.json").read_text()
