@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from streamlearn.daemon.systemd import Systemd
-from tests.integration.daemon import Serve
+from tests.serving import Serve
 
 
 @pytest.fixture
