@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 
 from replay_producers.datasets.dataset import DataSet, Part, Places
 from replay_producers.plan import Options, Task, plan
@@ -86,7 +85,7 @@ class Sequence:
 
     def _event(self, kind: str, number: int) -> Record:
         event = encode_event("flush" if kind == "flush" else "end-of-group")
-        return replace(event, headers=(*event.headers, ("id", f"{self.run}/{number}/{kind}".encode())))
+        return event._replace(headers=(*event.headers, ("id", f"{self.run}/{number}/{kind}".encode())))
 
     def number_of(self, record: Record) -> int | None:
         """Where in this run a record found on a stream stands; None if it is of another run or not ours at all."""

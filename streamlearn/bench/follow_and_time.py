@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 import time
 from pathlib import Path
@@ -32,6 +33,7 @@ def main(url: str, state_dir: str, warm_up: str) -> None:
     settings = Settings.model_validate({"state_dir": Path(state_dir), "stream": {"url": url}})
     watch = Stopwatch(int(warm_up))
     learning = Learning(settings, lambda: learning.caught_up, watch)
+    gc.freeze()  # as the daemon does
     learning.run()
     sys.stdout.write(f"{(watch.last - watch.first) / (watch.ended - watch.begun)}\n")
 

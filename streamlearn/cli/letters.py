@@ -61,8 +61,7 @@ def repaired(letter: Letter, headers: Mapping[str, str], value: bytes | None = N
     kept = [(name, old) for name, old in letter.record.headers if name not in headers and name != REPLAYED_FROM]
     new = [(name, text.encode()) for name, text in headers.items() if text]
     origin = (REPLAYED_FROM, b"%d" % letter.number)
-    return replace(
-        letter.record,
+    return letter.record._replace(
         value=letter.record.value if value is None else value,
         headers=(*kept, *new, origin),
         timestamp=time.time_ns() // 1_000_000,  # it is sent now: with its old time Kafka might delete it at once
@@ -118,7 +117,7 @@ def _understand(record: Record) -> Letter:
     about = {name: _text(record.headers, PREFIX + name) for name in ("reason", "message", "partition", "offset")}
     own = tuple(header for header in record.headers if not header[0].startswith(PREFIX))
     place = f"{about['partition']}:{about['offset']}"
-    return Letter(record.offset, about["reason"], about["message"], place, replace(record, headers=own))
+    return Letter(record.offset, about["reason"], about["message"], place, record._replace(headers=own))
 
 
 def _text(headers: Headers, name: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
@@ -45,6 +46,7 @@ def run_learning(
         learning = Learning(settings, stop, look, lock, controlled=controlled)
         if show is not None:
             show.start()
+        gc.freeze()  # modules stay: to look through them for garbage again and again would only take time
         try:
             learning.run()
         finally:

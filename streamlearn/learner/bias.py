@@ -32,10 +32,13 @@ class BiasCorrection:
 
     def correct(self, outputs: NDArray[np.float32]) -> Floats:
         """In double precision, which large outputs do not overflow. Classes newer than the fit stay as they are."""
-        corrected = outputs.astype(np.float64)
-        if self.scale is not None and self.shift is not None:
-            fitted = len(self.scale)
-            corrected[:, :fitted] = corrected[:, :fitted] * self.scale + self.shift
+        if self.scale is None or self.shift is None:
+            return outputs.astype(np.float64)
+        fitted = len(self.scale)
+        corrected: Floats = np.multiply(outputs[:, :fitted], self.scale, dtype=np.float64)
+        corrected += self.shift
+        if fitted < outputs.shape[1]:
+            corrected = np.hstack([corrected, outputs[:, fitted:]])
         return corrected
 
     def state_dict(self) -> dict[str, Any]:

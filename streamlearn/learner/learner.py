@@ -193,11 +193,11 @@ class Learner:
         """Answers from scores, among classes that were known at the time."""
         if not known:
             return [None] * len(scores)
-        corrected = self.bias.correct(scores)
+        names, corrected = self.classes.names, self.bias.correct(scores)
         if len(known) < corrected.shape[1]:
             known.sort()
-            return [self.classes.names[known[k]] for k in corrected[:, known].argmax(axis=1).tolist()]
-        return [self.classes.names[k] for k in corrected.argmax(axis=1).tolist()]
+            return [names[known[k]] for k in corrected[:, known].argmax(axis=1).tolist()]
+        return [names[k] for k in corrected.argmax(axis=1).tolist()]
 
     # ------------------------------------------------------------------ what is remembered
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,9 +13,8 @@ Array: TypeAlias = NDArray[np.uint8] | NDArray[np.float32]
 Headers: TypeAlias = tuple[tuple[str, bytes], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
-    """Raw: nothing has been looked at yet."""
+class Record(NamedTuple):
+    """Raw: nothing has been looked at yet. A tuple, because thousands are made every second."""
 
     value: bytes
     key: bytes | None = None
@@ -25,8 +24,7 @@ class Record:
     offset: int = -1  # -1: not on a stream yet
 
 
-@dataclass(frozen=True, slots=True)
-class Example:
+class Example(NamedTuple):
     """Decoded: one input with its label."""
 
     input: Array

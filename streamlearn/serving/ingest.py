@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from streamlearn.records.decode import Decoder
@@ -125,7 +124,7 @@ class Ingest:
             ("streamlearn.predicted.version", str(prediction.version).encode()),
             ("streamlearn.predicted.at", f"{prediction.at:.3f}".encode()),
         )
-        await self._appender.append([replace(record, headers=record.headers + about)])
+        await self._appender.append([record._replace(headers=record.headers + about)])
         delay = await self._labels.labelled(prediction, label)
         self._delayed(delay)
         return json_answer(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 
 from streamlearn.records.record import Position, Record
 
@@ -14,7 +13,7 @@ class ListStream:
     url = "list:"
 
     def __init__(self, records: Sequence[Record], before: Callable[[str], None] = lambda call: None) -> None:
-        self.records = [replace(record, offset=place) for place, record in enumerate(records)]
+        self.records = [record._replace(offset=place) for place, record in enumerate(records)]
         self.letters: list[tuple[Record, str]] = []
         self.closed = False
         self._before, self._next = before, 0

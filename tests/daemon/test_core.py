@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -34,7 +33,7 @@ def new_core(letters: Letters | None = None, **tables: dict[str, Any]) -> Core:
 
 def feed(core: Core, records: list[Record], first: int = 0) -> None:
     for place, record in enumerate(records):
-        core.take(replace(record, offset=first + place))
+        core.take(record._replace(offset=first + place))
 
 
 def state_of(core: Core) -> dict[str, Any]:
@@ -68,7 +67,7 @@ def test_interrupted_anywhere_it_goes_on_as_if_it_had_not_been() -> None:
     feed(whole, records)
     broken = new_core()
     for place, record in enumerate(records):
-        broken.take(replace(record, offset=place))
+        broken.take(record._replace(offset=place))
         if place % 19 == 3:
             broken = reloaded(broken)
     assert_same(whole, broken)
@@ -127,7 +126,7 @@ def test_the_first_input_settles_the_shape_even_if_it_was_only_held_out() -> Non
     first, *_ = examples(1, length=6)
     letters = Letters()
     core = new_core(letters)
-    feed(core, [replace(first, headers=(*first.headers, ("split", b"eval"))), encode_event("flush")])
+    feed(core, [first._replace(headers=(*first.headers, ("split", b"eval"))), encode_event("flush")])
     other = Core(core.settings, Learner(core.settings.learner), letters)
     other.load_state_dict(state_of(core))
     feed(other, examples(1, length=7), 2)
@@ -213,7 +212,7 @@ def test_partitions_in_turn() -> None:
     core = new_core()
     core.position = Position({0: 0, 1: 7, 4: 0}, "stream", 0)
     for partition, record in zip((0, 1, 4, 0), examples(4), strict=True):
-        core.take(replace(record, partition=partition, offset=7))
+        core.take(record._replace(partition=partition, offset=7))
     assert core.position == Position({0: 8, 1: 8, 4: 8}, "stream", 1)
 
 

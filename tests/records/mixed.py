@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import time
-from dataclasses import replace
 
 from streamlearn.records.encode import encode_event, encode_example
 from streamlearn.records.record import Record
@@ -36,10 +35,10 @@ def mixed(count: int, seed: int = 0) -> list[Record]:
         for one, other in zip(learned, held_out, strict=True):
             kind = rng.random()
             if kind < 0.1:
-                records.append(replace(other, headers=(*other.headers, ("split", b"eval"))))
+                records.append(other._replace(headers=(*other.headers, ("split", b"eval"))))
             elif kind < 0.13:
                 records.append(Record(rng.choice(RUBBISH)))
             else:
                 records.append(one)
         records.append(encode_event("flush" if number == 1 else "end-of-group"))
-    return [replace(record, timestamp=BEGAN + place) for place, record in enumerate(records)]
+    return [record._replace(timestamp=BEGAN + place) for place, record in enumerate(records)]
