@@ -52,12 +52,12 @@ class Serve:
         settings: Mapping[str, object] = SMALL,
         environment: Mapping[str, str] | None = None,
         output_dir: Path | None = None,
-        http: bool = False,
+        http: str | None = None,
     ) -> None:
         self.state_dir = state_dir
         self._output = (output_dir or state_dir.parent) / f"{state_dir.name}-{next(self._serial)}.out"
         command = [*MAIN, "serve", "--state-dir", str(state_dir), "--stream", url, *arguments]
-        command += ["--http", "127.0.0.1:0"] if http else ["--no-http"]
+        command += ["--http", http] if http else ["--no-http"]
         for name, value in settings.items():
             command += ["--set", f"{name}={value}"]
         self.began = time.monotonic()

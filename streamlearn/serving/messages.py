@@ -106,7 +106,7 @@ class Response:
     def head(self, date: bytes, keep_alive: bool) -> bytes:
         length = b"transfer-encoding: chunked" if self.stream else b"content-length: %d" % len(self.body)
         parts = [_STATUS[self.status], b"date: ", date, b"\r\n"]
-        if self.status != 304:  # there it would be the length of what is not sent
+        if self.status not in (204, 304):  # there it would be the length of what is not sent
             parts += [length, b"\r\n"]
         if self.content_type:
             parts += [b"content-type: ", self.content_type, b"\r\n"]

@@ -122,6 +122,7 @@ def _image() -> Json:
     )
     binary = {"schema": {"type": "string", "format": "binary"}}
     operation["responses"]["200"] = {"description": "the picture", "content": {"image/png": binary}}
+    operation["responses"]["204"] = {"description": "the slot holds another example than that of `arrival`"}
     return {"get": operation}
 
 

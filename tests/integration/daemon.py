@@ -26,8 +26,8 @@ LABELS = [NAMES[label] for label in SAMPLE.train_labels]
 
 class Daemon(Serve):
     def __init__(self, state_dir: Path, url: str | None = None, *arguments: str, **options: Any) -> None:
-        options.setdefault("settings", FAST)
-        super().__init__(state_dir, url or f"log:{state_dir.parent / 'stream.log'}", *arguments, http=True, **options)
+        options = {"settings": FAST, "http": "127.0.0.1:0", **options}
+        super().__init__(state_dir, url or f"log:{state_dir.parent / 'stream.log'}", *arguments, **options)
         self._run = RunFolder(state_dir)
 
     @property

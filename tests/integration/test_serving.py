@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import signal
 import threading
@@ -78,6 +79,15 @@ def test_the_buffer_in_pages_and_pictures(shared: Daemon) -> None:
     pixels = np.asarray(Image.open(BytesIO(picture.body)))
     assert (pixels == SAMPLE.train[int(seen[0]["id"]) % len(LABELS)]).all()
     assert shared.ask("GET", "/v1/buffer/99999/image").code == "unknown-slot"
+    kept = shared.ask("GET", f"/v1/buffer/{seen[0]['slot']}/image?arrival={seen[0]['arrival']}")
+    assert kept.body == picture.body
+    assert "max-age" in kept.headers["cache-control"]
+    assert picture.headers["cache-control"] == "no-store"
+    another = shared.ask("GET", f"/v1/buffer/{seen[0]['slot']}/image?arrival={seen[0]['arrival'] + 1}")
+    assert (another.status, another.body) == (204, b"")
+    with_input = shared.ask("GET", "/v1/buffer?limit=1&inputs=1").json["examples"][0]["input"]
+    assert (with_input["shape"], with_input["dtype"]) == ([28, 28], "uint8")
+    assert base64.b64decode(with_input["bytes"]) == pixels.tobytes()
 
 
 def test_pause_resume_refit_checkpoint(shared: Daemon) -> None:

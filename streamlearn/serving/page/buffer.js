@@ -42,7 +42,8 @@ export function startBuffer(tried) {
     keyed(pick, ["", ...labels], (label) => label, (label) => el("option", { value: label, text: label || "all" }), () => {});
     wall.learns(status.inputs);
     const due = performance.now() - looked.at > EVERY && looked.examples !== status.examples_seen;
-    if (visible && due && status.inputs && status.learner === "up" && !unreachable) {
+    if (status.learner !== "up" || unreachable) looked.examples = -1; // look again when it is back
+    else if (visible && due && status.inputs) {
       looked = { at: performance.now(), examples: status.examples_seen };
       wall.load().catch(() => (looked.examples = -1));
     }

@@ -76,7 +76,7 @@ function grid(x, y, [first, last], [low, high], { width, height, top }, options)
       svg("text", { x: LEFT - 8, y: at + 4, class: "tick end", text: options.format(value) }),
     );
   }
-  for (const value of ticks(first, last, Math.max(2, Math.floor(width / 110)))) {
+  for (const value of ticks(first, last, Math.max(3, Math.floor(width / 110)))) {
     if (value !== Math.round(value)) continue;
     const at = x(value);
     const anchor = at > width - RIGHT - 20 ? "end" : at < LEFT + 20 ? "start" : "middle";

@@ -109,7 +109,8 @@ function labels(names, classes, { left, cell, side, font }) {
     const middle = (k + 0.5) * cell;
     const text = shortened(name, 13);
     const across = svg("text", { x: left - 12, y: middle + font / 3, class: "name end", text });
-    const down = svg("text", { x: 0, y: 0, class: "name", text, transform: `translate(${left + middle - 2} ${side + 14}) rotate(40)` });
+    const slope = cell < 26 ? 62 : 40; // steeper where the next one is near
+    const down = svg("text", { x: 0, y: 0, class: "name", text, transform: `translate(${left + middle - 3} ${side + 14}) rotate(${slope})` });
     for (const label of [across, down]) label.style.fontSize = `${font}px`;
     return [
       across,

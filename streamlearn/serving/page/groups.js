@@ -104,6 +104,7 @@ export function biasWords(groups, shares) {
   if (!shares || groups.all.length < 2) return "";
   const { is, should } = shares.of(newest);
   const more = is - should;
-  const verdict = Math.abs(more) < 0.05 ? "as it should be" : more > 0 ? "too many: it leans to the newest" : "too few";
+  const fair = Math.abs(more) < 0.25 * should + 0.005;
+  const verdict = fair ? "as it should be" : more > 0 ? "too many: it leans to the newest" : "too few";
   return `The newest group gets ${percent(is)} of the answers, ${percent(should)} are right for it: ${verdict}.`;
 }

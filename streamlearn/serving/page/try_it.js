@@ -92,6 +92,7 @@ export function startTrying() {
     tryExample({ blob, bytes, from }) {
       const narrow = !matchMedia("(min-width: 720px)").matches;
       if (narrow) byId("try").scrollIntoView({ behavior: "smooth" });
+      if (blob === null) return fail("this example has made room for another one");
       if (blob) return tryPicture(blob, from.label);
       byId("try-values").value = Array.from(new Float32Array(bytes.buffer), (value) => +value.toPrecision(6)).join(", ");
       return ask(bytes, { truth: from.label });

@@ -68,8 +68,8 @@ export function startWall(tried) {
 
   async function tryOut(example, pictures) {
     if (!pictures) return tried({ bytes: fromBase64(example.input.bytes), from: example });
-    const image = await (await ask(source(example), { cache: "default" })).blob();
-    return tried({ blob: image, from: example });
+    const image = await ask(source(example), { cache: "default" });
+    return tried({ blob: image.status === 204 ? null : await image.blob(), from: example });
   }
 
   return {
@@ -89,6 +89,7 @@ export function startWall(tried) {
 function refresh(node, example) {
   node.example = { ...example, input: node.example.input ?? example.input };
   const button = node.firstChild;
+  button.querySelector("img.gone")?.replaceWith(picture(example)); // the learner was away, perhaps
   button.style.setProperty("--heat", Math.min(1, example.loss / HIGH_LOSS).toFixed(3));
   setAttribute(button, "aria-label", `${example.label}, loss ${significant(example.loss, 2)}, ${plural(example.age, "example")} ago`);
 }

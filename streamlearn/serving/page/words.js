@@ -6,7 +6,7 @@ export const count = (n) => (n === null || n === undefined ? "–" : whole.forma
 
 export const plural = (n, one, many = `${one}s`) => `${count(n)} ${n === 1 ? one : many}`;
 
-export const percent = (share) => (share === null || share === undefined ? "–" : `${Math.round(share * 100)} %`);
+export const percent = (share) => (share === null || share === undefined ? "–" : `${Math.round(share * 100)}\u00a0%`);
 
 export const points = (share) => (share === null || share === undefined ? "–" : count(share * 100));
 
