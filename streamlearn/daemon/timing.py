@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from time import perf_counter
 from typing import Any
 
 from streamlearn.learner import Learner, Report
 from streamlearn.metrics.catalogue import buckets_of
 from streamlearn.metrics.histogram import Histogram
+from streamlearn.records.record import Array
+
+_learn = Learner.learn
 
 
 class TimedLearner(Learner):
@@ -16,14 +20,25 @@ class TimedLearner(Learner):
         self.step_seconds = Histogram(buckets_of("step_duration_seconds"))
         self.refit_seconds = Histogram(buckets_of("bias_refit_duration_seconds"))
 
-    def learn(self, *arguments: Any, **more: Any) -> Report:
-        """Fits of the bias on the way have a histogram of their own. Costs half a microsecond."""
-        began, refits = perf_counter(), self.refit_seconds.total
-        report = super().learn(*arguments, **more)
-        if report.steps:
-            each = (perf_counter() - began - self.refit_seconds.total + refits) / report.steps
+    def learn(
+        self,
+        inputs: Array,
+        labels: Sequence[str],
+        *,
+        groups: Sequence[str | None] | None = None,
+        ids: Sequence[str | None] | None = None,
+        predict_first: bool = False,
+    ) -> Report:
+        """Fits of the bias on the way have a histogram of their own. Written for speed: it is there at every step."""
+        refits = self.refit_seconds.total
+        began = perf_counter()
+        report = _learn(self, inputs, labels, groups=groups, ids=ids, predict_first=predict_first)
+        took = perf_counter() - began - self.refit_seconds.total + refits
+        if report.steps == 1:
+            self.step_seconds.observe(took)
+        else:  # none, because it was undone, or several, where a class group begins in the middle
             for _ in range(report.steps):
-                self.step_seconds.observe(each)
+                self.step_seconds.observe(took / report.steps)
         return report
 
     def refit_bias(self, cause: str = "request", report: Report | None = None) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import accumulate
 
 from prometheus_client import generate_latest
@@ -52,7 +52,5 @@ def _bound(bound: float) -> str:
 
 def text(values: Values, accept: str) -> tuple[bytes, str]:
     """The text and its content type: OpenMetrics for those who ask for it, as Prometheus does."""
-    if OPENMETRICS in accept:
-        content: bytes = openmetrics.generate_latest(_Values(values))  # type: ignore[no-untyped-call]
-        return content, openmetrics.CONTENT_TYPE_LATEST
-    return generate_latest(_Values(values)), PLAIN_TEXT
+    write: Callable[[Collector], bytes] = openmetrics.generate_latest if OPENMETRICS in accept else generate_latest
+    return write(_Values(values)), openmetrics.CONTENT_TYPE_LATEST if OPENMETRICS in accept else PLAIN_TEXT

@@ -60,7 +60,9 @@ def value(text: str, name: str, **labels: str) -> float:
 
 
 class Prometheus:
-    def __init__(self, folder: Path, targets: Mapping[str, str], rules: Sequence[dict[str, Any]] = ()) -> None:
+    def __init__(
+        self, folder: Path, targets: Mapping[str, str], rules: Sequence[dict[str, Any]] = (), token: str | None = None
+    ) -> None:
         """`targets`: what the label `instance` shall be, and the URL."""
         if shutil.which("prometheus") is None:
             missing("prometheus (Debian package prometheus)")
@@ -69,6 +71,9 @@ class Prometheus:
         config["global"] = {"scrape_interval": f"{int(SCRAPE_SECONDS * 1000)}ms", "evaluation_interval": "500ms"}
         config["rule_files"] = [str(folder / "rules.yml")]
         (job,) = config["scrape_configs"]
+        if token is not None:
+            (folder / "token").write_text(f"{token}\n")
+            job["authorization"] = {"credentials_file": str(folder / "token")}
         job["scrape_timeout"] = f"{int(SCRAPE_SECONDS * 1000)}ms"
         job["static_configs"] = [
             {"targets": [url.removeprefix("http://")], "labels": {"instance": name}} for name, url in targets.items()
