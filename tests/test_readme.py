@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from streamlearn.sample import NAMES
 
 ROOT = Path(__file__).parent.parent
@@ -33,11 +35,13 @@ def test_the_example_of_a_producer_runs(tmp_path):
     assert (tmp_path / "examples.log").exists()
 
 
-def test_the_build_finds_the_test_command():
-    """With the pattern of .ci/run itself: a command that it cannot find would fail only there."""
-    (pattern,) = re.findall(r"grep -m1 -x '(.*)' README\.md", (ROOT / ".ci" / "run").read_text())
+@pytest.mark.parametrize("does", ["serve --demo", "pytest"])
+def test_the_build_finds_the_two_commands(does):
+    """With the patterns of .ci/run itself: a command that it cannot find would fail only there."""
+    patterns = re.findall(r"grep -m1 -x '(.*)' README\.md", (ROOT / ".ci" / "run").read_text())
+    (pattern,) = (pattern for pattern in patterns if pattern.endswith(does))
     found = subprocess.run(["grep", "-x", pattern, "README.md"], cwd=ROOT, capture_output=True, text=True).stdout
-    assert [f"{line}\n" for line in found.splitlines()] == [block for block in blocks("") if "pytest" in block]
+    assert [f"{line}\n" for line in found.splitlines()] == [block for block in blocks("") if does in block]
 
 
 def test_the_extras_it_names_exist():

@@ -21,11 +21,12 @@ DEPLOY = ROOT / "deploy"
 
 def options_of(arguments: Sequence[str]) -> dict[str, Any]:
     """The options of one of our commands; an option or a command that does not exist is an error."""
-    group: Any = typer.main.get_command(app)
-    name, *rest = arguments
-    command = group.get_command(typer.Context(group), name)
-    assert command is not None, f"there is no command {name}"
-    with command.make_context(name, list(rest)) as context:
+    command: Any = typer.main.get_command(app)
+    rest = list(arguments)
+    while hasattr(command, "commands"):
+        assert set(rest[:1]) <= set(command.commands), f"there is no command {' '.join(arguments)}"
+        command = command.commands[rest.pop(0)]
+    with command.make_context(command.name, rest) as context:
         return dict(context.params)
 
 
