@@ -61,7 +61,7 @@ PRESETS: Final[dict[str, Preset]] = {
         },
         # Chosen on 6,000 training pictures held out; the authors released 0.99995 and 0.03 / 0.03 / 0.1.
         decay=0.99997,
-        er_t_rates={200: 0.1, 500: 0.1, 1000: 0.1},
+        er_t_rates={200: 0.03, 500: 0.1, 1000: 0.1},
         # The authors released a replay batch of 128 for 200, too; 32 comes nearer to the accuracy they report.
         er_rates={200: (0.03, 32), 500: (0.1, 128), 1000: (0.1, 128)},
         no_replay_rate=0.2,
