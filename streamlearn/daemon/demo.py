@@ -17,6 +17,7 @@ from streamlearn.daemon.learning import Learning
 from streamlearn.learner import Learner
 from streamlearn.records.encode import encode_event, encode_example
 from streamlearn.records.record import Record
+from streamlearn.run_folder import RunFolder, read_json
 from streamlearn.sample import NAMES, Sample, load_sample
 from streamlearn.settings.daemon import Settings
 from streamlearn.settings.presets import DEMO
@@ -40,6 +41,9 @@ class Demo:
         self.told = False
 
     def start(self) -> None:
+        served = read_json(RunFolder(self._settings.state_dir).http)
+        if served is not None:
+            self._console.print(f"Watch it on [bold]{served['url']}[/]")
         self._thread.start()
 
     def stop(self) -> None:

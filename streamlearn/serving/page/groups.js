@@ -34,6 +34,7 @@ export function startGroups(highlight) {
   }
 
   function update(node, row) {
+    const held = known.groups.all.some((group) => group.accuracy.eval !== null);
     const [name, knows, lost, share] = node.children;
     node.dataset.label = row.label;
     node.dataset.classes = listed(row.classes, 40);
@@ -47,7 +48,8 @@ export function startGroups(highlight) {
     const peak = knows.querySelector("u"); // where it was at its best
     peak.hidden = !gone || gone < 0.005;
     peak.style.left = `${Math.min(1, (now ?? 0) + (gone ?? 0)) * 100}%`;
-    setText(knows.lastChild, percent(now));
+    const guessed = held && row.members.every((group) => group.accuracy.eval === null);
+    setText(knows.lastChild, `${percent(now)}${guessed ? " on the stream" : ""}`);
     setText(lost, gone === null ? "–" : gone < 0.005 ? "0" : `−${points(gone)}`);
     lost.classList.toggle("bad", gone >= 0.1);
     share.querySelector(".is").style.width = `${(row.share?.is ?? 0) * 100}%`;
@@ -100,11 +102,13 @@ export const answersTo = ({ answers, source }) =>
 
 // In words, for whoever reads only the top of the page.
 export function biasWords(groups, shares) {
-  const newest = groups.rows.at(-1);
   if (!shares || groups.all.length < 2) return "";
-  const { is, should } = shares.of(newest);
+  const asked = groups.rows.findLast((row) => shares.of(row).should > 0);
+  if (!asked) return "";
+  const { is, should } = shares.of(asked);
   const more = is - should;
   const fair = Math.abs(more) < 0.25 * should + 0.005;
   const verdict = fair ? "as it should be" : more > 0 ? "too many: it leans to the newest" : "too few";
-  return `The newest group gets ${percent(is)} of the answers, ${percent(should)} are right for it: ${verdict}.`;
+  const who = asked === groups.rows.at(-1) ? "The newest group" : `${asked.label}, the newest that was asked for,`;
+  return `${who} gets ${percent(is)} of the answers, ${percent(should)} are right for it: ${verdict}.`;
 }

@@ -4,14 +4,14 @@ import { daemonNow } from "./api.js";
 import { byId, facts, el, keyed, setText } from "./dom.js";
 import { mean, ofRow } from "./group_view.js";
 import { best, biasWords } from "./groups.js";
-import { capital, count, duration, listed, percent, plural, points } from "./words.js";
+import { capital, clock, count, duration, listed, percent, plural, points } from "./words.js";
 
 const PREDICTIONS_GO_ON = "Predictions are answered meanwhile, by the last model.";
 
 // -> kind (the colour), word, why, what to do
-export function verdict({ status, unreachable, seenAt }) {
+export function verdict({ status, unreachable, seenAt, rate }) {
   if (unreachable) {
-    const since = seenAt ? ` What you see is ${duration(Date.now() / 1000 - seenAt)} old.` : "";
+    const since = seenAt ? ` What you see is from ${clock(seenAt)}.` : "";
     return ["bad", "Cannot be reached", `No daemon answers at ${location.host}.${since}`, "Is it running? This page comes back by itself."];
   }
   if (!status) return ["calm", "Connecting", "Asking the daemon how it is.", ""];
@@ -38,9 +38,10 @@ export function verdict({ status, unreachable, seenAt }) {
   if (!status.examples_seen && status.state === "idle") {
     return ["calm", "Waiting for a first example", "All is well, but nothing is on the stream yet.", "POST /v1/examples, or any producer, sends one."];
   }
-  const behind = status.stream.lag;
-  if (status.state === "idle") return ["good", "Idle", "All is well: everything on the stream is learned.", ""];
-  return ["good", "Learning", behind ? `All is well. ${plural(behind, "record")} still to come.` : "All is well.", ""];
+  // Between two records of a slow stream it is idle for a moment; and words that change each second would be read aloud.
+  if (status.state === "idle" && !rate) return ["good", "Idle", "All is well: everything on the stream is learned.", ""];
+  const catchingUp = status.stream.lag > Math.max(100, 5 * (rate ?? 0));
+  return ["good", "Learning", catchingUp ? "All is well: it is catching up with the stream." : "All is well: it keeps up with the stream.", ""];
 }
 
 const sentence = (text) => (text ? capital(text.trim()).replace(/[.]?$/, ".") : "");
@@ -70,13 +71,13 @@ export function showHealth(known) {
 export function showKnowledge({ status, groups, shares }) {
   const classes = status.classes.length;
   const held = status.groups.some((group) => group.accuracy.eval !== null);
-  const accuracy = mean(status.groups.map(best));
-  setText(byId("knows-number"), percent(accuracy));
+  const accuracy = mean(status.groups.map((group) => (held ? group.accuracy.eval : group.accuracy.prequential)));
+  setText(byId("knows-number"), classes ? percent(accuracy) : "Nothing yet");
   setText(
     byId("knows-why"),
     classes
       ? `of the answers are right, on average over the groups, ${held ? "on held-out examples" : "just before each example is learned"}. ${plural(classes, "class", "classes")} in ${plural(groups.all.length, "group")} so far.`
-      : "No class yet.",
+      : "Its first class comes with its first example.",
   );
   keyed(
     byId("knows-bars"),
