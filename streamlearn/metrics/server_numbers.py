@@ -50,7 +50,7 @@ class ServerNumbers:
         except OSError as error:
             self.not_shared = error.strerror or str(error)
             self._path, self._cells = None, own_cells(None, self._count)
-        self._cpu_before = self._cells[_CPU] - time.process_time()
+        self._cpu_before = self._cells[_CPU]  # of those that had this place before
         self._cells[_PID], self._cells[_STARTED] = os.getpid(), time.time()
         self._cells[_VERSION] = self._cells[_PUBLISHED] = 0
         self.place = {route: place for place, route in enumerate(self.routes)}
