@@ -85,16 +85,15 @@ class GroupMetrics:
     def _add_means(self, values: Values, labels: Mapping[str, str]) -> None:
         bias, accuracy = self._core.learner.bias, self._core.accuracy
         betas = bias.betas or {}
-        of: dict[str, Callable[[str], float | None]] = {
-            "forgetting_ratio": accuracy.forgetting,
+        of: dict[str, Callable[[str], float]] = {
+            "forgetting_ratio": lambda name: accuracy.forgetting(name) or 0.0,  # it was never known better
             "bias_alpha": lambda name: bias.alpha if name == bias.group else 1.0,
             "bias_beta": lambda name: betas.get(name, 0.0),
         }
         for metric, value in of.items():
             found: dict[str, list[float]] = {}
             for name, label in labels.items():
-                if (number := value(name)) is not None:
-                    found.setdefault(label, []).append(number)
+                found.setdefault(label, []).append(value(name))
             values.add_each(metric, ((label, sum(many) / len(many)) for label, many in found.items()))
 
     def _add_buffer(self, values: Values, labels: Mapping[str, str]) -> None:
