@@ -33,6 +33,7 @@ function show() {
   showHealth(known);
   document.body.classList.toggle("stale", known.unreachable);
   if (known.status === null) return;
+  document.body.classList.toggle("following", known.status.learner === "elsewhere");
   showKnowledge(known);
   records.show(known);
   for (const part of parts) part.show(known);
@@ -51,11 +52,24 @@ function measureRate(status) {
   return now > then ? (status.examples_seen - before) / (now - then) : null;
 }
 
+let listening = false;
+
+// Not before the first status: a server that follows snapshots has no events, and one question for the token is enough.
+function listen() {
+  if (listening) return;
+  listening = true;
+  follow((events) => {
+    records.told(events);
+    happenings.told(events);
+  });
+}
+
 async function lookAtStatus() {
   const status = await askJson("/v1/status");
   const back = known.unreachable || (known.status?.learner !== "up" && status.learner === "up");
   Object.assign(known, { status, groups: groupView(status), rate: measureRate(status), unreachable: false, seenAt: Date.now() / 1000 });
   show();
+  if (status.learner !== "elsewhere") listen();
   if (back) lookAtHistoryNow();
 }
 
@@ -78,7 +92,3 @@ poll(STATUS_EVERY, lookAtStatus, (error) => {
   show();
 });
 const lookAtHistoryNow = poll(HISTORY_EVERY, lookAtHistory);
-follow((events) => {
-  records.told(events);
-  happenings.told(events);
-});

@@ -59,7 +59,7 @@ export function showHealth(known) {
   const served = status.serving;
   const up = status.learner === "up" && !known.unreachable;
   facts(byId("facts"), [
-    ["learned", plural(status.examples_seen, "example")],
+    ["learned", plural(status.learner === "elsewhere" ? (served?.examples_seen ?? 0) : status.examples_seen, "example")],
     ["speed", up ? `${count(known.rate)} examples/s` : "–"],
     ["behind", status.stream.lag === null ? "–" : plural(status.stream.lag, "record")],
     ["up for", up && status.started_at ? duration(daemonNow() - status.started_at) : "–"],

@@ -12,7 +12,7 @@ export function ticks(from, to, wanted) {
   if (!(to > from)) return [from];
   const rough = (to - from) / Math.max(1, wanted);
   const power = 10 ** Math.floor(Math.log10(rough));
-  const step = [1, 2, 2.5, 5, 10].map((n) => n * power).find((size) => size >= rough * 0.999);
+  const step = [1, 2, 2.5, 5, 10].map((n) => n * power).find((size) => size >= rough * 0.7);
   const found = [];
   for (let k = Math.ceil(from / step - 1e-9); k * step <= to + step * 1e-9; k++) found.push(+(k * step).toPrecision(12));
   return found;
