@@ -77,8 +77,8 @@ def test_nobody_listens(address: str) -> None:
     systemd.stopping()
 
 
-@pytest.mark.parametrize("http", [True, False])
-def test_the_life_of_a_daemon(tmp_path: Path, manager: socket.socket, http: bool) -> None:
+@pytest.mark.parametrize("http", ["127.0.0.1:0", None])
+def test_the_life_of_a_daemon(tmp_path: Path, manager: socket.socket, http: str | None) -> None:
     environment = {"NOTIFY_SOCKET": str(tmp_path / "notify")}
     with Serve(tmp_path / "state", f"log:{tmp_path / 'log'}", http=http, environment=environment) as daemon:
         ready, status = heard(manager)
