@@ -269,7 +269,7 @@ class Core:
             "history": self._history.state_dict(),
             "counters": self.counters.state_dict(),
             "last_timestamp": self.last_timestamp,
-            "position": None if position is None else position_to_plain(position),
+            "position": None if position is None else position.to_plain(),
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -285,7 +285,7 @@ class Core:
         self.counters.load_state_dict(state["counters"])
         self.last_timestamp = state["last_timestamp"]
         if state["position"] is not None:
-            self.position = position_from_plain(state["position"])
+            self.position = Position.from_plain(state["position"])
         self._labels = set(self.learner.classes.index) | {example.label for example in self._training.examples}
         if state["inputs"] is not None:
             self._shape, self._dtype = tuple(state["inputs"]["shape"]), np.dtype(state["inputs"]["dtype"])
@@ -308,13 +308,3 @@ def packed(tree: dict[str, Any]) -> dict[str, Any]:
 
 def _copied(tree: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value.copy() if isinstance(value, np.ndarray) else value for name, value in tree.items()}
-
-
-def position_to_plain(position: Position) -> dict[str, Any]:
-    offsets = {str(partition): offset for partition, offset in position.offsets.items()}
-    return {"offsets": offsets, "stream_id": position.stream_id, "turn": position.turn}
-
-
-def position_from_plain(plain: Mapping[str, Any]) -> Position:
-    offsets = {int(partition): offset for partition, offset in plain["offsets"].items()}
-    return Position(offsets, plain["stream_id"], plain["turn"])

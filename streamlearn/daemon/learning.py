@@ -7,7 +7,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-import numpy as np
 import torch
 
 from streamlearn import disk
@@ -15,12 +14,13 @@ from streamlearn.checkpoint.folder import CheckpointInfo
 from streamlearn.checkpoint.retention import Retention
 from streamlearn.checkpoint.store import CheckpointStore
 from streamlearn.daemon.control import Control
-from streamlearn.daemon.core import Core, position_from_plain
+from streamlearn.daemon.core import Core
 from streamlearn.daemon.events import Events
-from streamlearn.daemon.happenings import Happening
+from streamlearn.daemon.happenings import tell
 from streamlearn.daemon.learner_metrics import LearnerMetrics
 from streamlearn.daemon.operations import Operations
 from streamlearn.daemon.publishing import Publisher
+from streamlearn.daemon.restoring import restore
 from streamlearn.daemon.saving import Saver
 from streamlearn.daemon.status import status
 from streamlearn.daemon.timing import TimedLearner
@@ -29,7 +29,7 @@ from streamlearn.lock import DirectoryLock
 from streamlearn.logs import event_logger
 from streamlearn.metrics.catalogue import buckets_of
 from streamlearn.metrics.histogram import Histogram
-from streamlearn.records.record import Record
+from streamlearn.records.record import Position, Record
 from streamlearn.run_folder import RunFolder, write_json
 from streamlearn.settings.daemon import Settings
 from streamlearn.stream.url import open_stream
@@ -123,11 +123,17 @@ class Learning:
         learner = self.settings.learner
         self.learner = TimedLearner(learner, weights=read_weights(learner.weights) if learner.weights else None)
         self.core = Core(self.settings, self.learner, self._send_dead_letter)
-        loaded = self._restore()
+        loaded = restore(self._store, self.core)
+        self.fallbacks = len(loaded.skipped) if loaded else 0
         self.metrics = LearnerMetrics(self)
         every = self.settings.checkpoint
         self.saver = Saver(
-            self._store, self.core, every.every_examples, every.every_seconds, last=loaded, tell=self._saved
+            self._store,
+            self.core,
+            every.every_examples,
+            every.every_seconds,
+            last=loaded.info if loaded else None,
+            tell=self._saved,
         )
         self.publisher = Publisher(
             self.settings.state_dir, self.core, self.settings.snapshot.every_seconds, lambda: status(self), self.events
@@ -145,26 +151,6 @@ class Learning:
             offsets=dict(self.core.position.offsets) if self.core.position else {},
             examples=self.core.counters.examples_learned,
         )
-
-    def _restore(self) -> CheckpointInfo | None:
-        loaded = self._store.load()
-        if loaded is None:
-            return None
-        for skipped in loaded.skipped:
-            self.fallbacks += 1
-            log.warning("a damaged checkpoint was passed over", number=skipped.number, why=skipped.reason)
-        tree = loaded.tree
-        if tree["learner"]["buffer"] is not None:
-            tree["learner"]["buffer"]["inputs"] = _Readable(tree["learner"]["buffer"]["inputs"])
-        self.core.load_state_dict(tree)
-        changed = _changed(tree["learner"]["settings"], self.settings.learner.model_dump(mode="json"))
-        if tree["threads"] != torch.get_num_threads() or tree["torch"] != torch.__version__:
-            changed["arithmetic"] = f"torch {tree['torch']} with {tree['threads']} threads before"
-        if changed:
-            log.info("settings changed since the checkpoint", **changed)
-        self.core.begin_anew()
-        log.info("restored", checkpoint=loaded.info.number, examples=loaded.info.examples_seen)
-        return loaded.info
 
     # ------------------------------------------------------------------ main loop
 
@@ -239,7 +225,7 @@ class Learning:
         oldest = next((position for position in self._store.positions() if position is not None), None)
         if oldest is not None and last.position is not None:
             with suppress(StreamAway):  # told again after the next save
-                self._stream.passed(position_from_plain(last.position), position_from_plain(oldest))
+                self._stream.passed(Position.from_plain(last.position), Position.from_plain(oldest))
 
     def tell_happenings(self) -> None:
         happened, self.core.happenings = self.core.happenings, []
@@ -353,36 +339,3 @@ class Learning:
         self._stream.close()
         if self._lock is not None:
             self._lock.release()
-
-
-class _Readable:
-    """Rows of a checkpoint as the buffer wants them: by slots in square brackets."""
-
-    def __init__(self, rows: Any) -> None:
-        self._rows = rows
-
-    def __getitem__(self, slots: np.ndarray[Any, np.dtype[np.int64]]) -> Any:
-        return self._rows.read(slots)
-
-
-def _changed(before: dict[str, Any], now: dict[str, Any]) -> dict[str, str]:
-    names = sorted(name for name in now if name in before and before[name] != now[name])
-    return {name: f"{before[name]} -> {now[name]}" for name in names}
-
-
-def tell(happening: Happening) -> None:
-    """One line in the log for one happening."""
-    fields = happening.fields
-    if happening.kind == "dead-letter":
-        told = {name: fields[name] for name in ("reason", "partition", "offset")}
-        log.warning("a record was refused", why=fields["message"], **told)
-    elif happening.kind == "step-discarded":
-        log.warning("a step was not finite and was undone", **fields)
-    elif happening.kind == "new-class":
-        log.info(f"new class {fields['label']!r}", classes=fields["classes"])
-    elif happening.kind == "bias-refit":
-        log.info(f"bias fitted anew, version {fields['version']}", cause=fields["cause"], group=fields["group"])
-    elif happening.kind == "erased":
-        log.info(f"{fields['examples']} examples erased on request")
-    else:
-        log.info(f"{happening.kind} at {fields['examples']} examples")

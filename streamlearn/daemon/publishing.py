@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from streamlearn import snapshot
-from streamlearn.daemon.core import Core, position_to_plain
+from streamlearn.daemon.core import Core
 from streamlearn.daemon.events import Events
 from streamlearn.logs import event_logger
 from streamlearn.run_folder import RunFolder, write_json
@@ -75,7 +75,7 @@ class Publisher:
             self._version,
             self._core.counters.examples_learned,
             time.time(),
-            None if position is None else position_to_plain(position),
+            None if position is None else position.to_plain(),
             learner.state_dict(buffer=False),
         )
         self._thread = threading.Thread(target=self._write, args=(fresh, self._status()), name="snapshot", daemon=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,3 +53,13 @@ class Position:
     offsets: Mapping[int, int] = field(default_factory=dict)
     stream_id: str = ""
     turn: int = 0
+
+    def to_plain(self) -> dict[str, Any]:
+        """As a checkpoint has it: keys are texts there."""
+        offsets = {str(partition): offset for partition, offset in self.offsets.items()}
+        return {"offsets": offsets, "stream_id": self.stream_id, "turn": self.turn}
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> Self:
+        offsets = {int(partition): offset for partition, offset in plain["offsets"].items()}
+        return cls(offsets, plain["stream_id"], plain["turn"])
