@@ -105,6 +105,7 @@ class Accuracy:
                 self.tallies[source][name] = self._tally(source)
                 self.tallies[source][name].load_state_dict(tally)
         self.predicted = Counter(state["predicted"])
-        self._recent.load_state_dict(state["confusion"]["recent"])
-        self._round.load_state_dict(state["confusion"]["round"])
+        if "confusion" in state:  # the first format had none
+            self._recent.load_state_dict(state["confusion"]["recent"])
+            self._round.load_state_dict(state["confusion"]["round"])
         self._stale = set(state["stale"])

@@ -26,7 +26,7 @@ from streamlearn.records.reasons import refused
 from streamlearn.records.record import Event, Example, Position, Record
 from streamlearn.settings.daemon import Settings
 
-FORMAT = 1
+FORMAT = 2  # 1: without history, confusion and held_out_at
 EVALUATED_AT_ONCE = 256
 MOST_DISCARDED_IN_A_ROW = 10
 
@@ -44,6 +44,7 @@ class Core:
         self.counters = Counters(settings.records.bad_window)
         self.accuracy, self._history = Accuracy(settings.accuracy.window), History()
         self.last_report = Report()
+        self.held_out_at: int | None = None  # examples learned when held-out records were last answered
         self.last_timestamp = 0  # of the newest record, milliseconds since 1970
         self.happenings: list[Happening] = []
         self._refuse = refuse
@@ -174,6 +175,7 @@ class Core:
             return
         examples = self._held_out.take()
         self.counters.examples_evaluated += len(examples)
+        self.held_out_at = self.counters.examples_learned
         answers = self.learner.predict(stacked(examples)).labels
         self._score("eval", [example.label for example in examples], answers)
 
@@ -268,6 +270,7 @@ class Core:
             "accuracy": self.accuracy.state_dict(),
             "history": self._history.state_dict(),
             "counters": self.counters.state_dict(),
+            "held_out_at": self.held_out_at,
             "last_timestamp": self.last_timestamp,
             "position": None if position is None else position.to_plain(),
         }
@@ -281,7 +284,9 @@ class Core:
         self._training.load_state_dict(state["training"])
         self._held_out.load_state_dict(state["held_out"])
         self.accuracy.load_state_dict(state["accuracy"])
-        self._history.load_state_dict(state["history"])
+        if state["format"] > 1:
+            self._history.load_state_dict(state["history"])
+            self.held_out_at = state["held_out_at"]
         self.counters.load_state_dict(state["counters"])
         self.last_timestamp = state["last_timestamp"]
         if state["position"] is not None:

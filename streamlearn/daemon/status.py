@@ -31,6 +31,7 @@ def status(learning: Learning) -> dict[str, Any]:
         },
         "classes": [table.names[output] for output in table.known],
         "groups": [_group(learning, place) for place in range(len(table.groups))],
+        "held_out_at": core.held_out_at,
         "learning_rate": learner.decay.rate(learner.examples_seen),
         "loss": {"stream": core.last_report.loss_stream, "replay": core.last_report.loss_replay},
         "bias": {

@@ -18,7 +18,7 @@ from streamlearn.serving.messages import HttpError, Request, Response, json_answ
 from streamlearn.serving.model import Models
 
 LONGEST_NUMBER = 10**9
-PICTURE_SECONDS = 3600  # a browser may keep a picture: long enough to look around, short enough to forget the erased
+PICTURE_SECONDS = 60  # a browser may keep a picture: long enough to look around, short enough to forget the erased
 KEEP_ALIVE_SECONDS = 15.0  # between two comments on an event stream: proxies close silent ones
 RECONNECT_SECONDS = 0.5
 

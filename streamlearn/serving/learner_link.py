@@ -111,6 +111,7 @@ NOTHING_KNOWN: dict[str, Any] = {
     "stream": {"url": None, "positions": {}, "lag": None},
     "classes": [],
     "groups": [],
+    "held_out_at": None,
     "learning_rate": None,
     "bias": {"version": 0, "group": None, "alpha": 1.0, "beta": 0.0},
     "buffer": {"capacity": 0, "examples": 0, "by_class": {}},

@@ -105,6 +105,7 @@ SCHEMAS: Json = {
                     }
                 )
             ),
+            "held_out_at": {"type": ["integer", "null"]},
             "learning_rate": _MAYBE_NUMBER,
             "bias": _object({"version": _WHOLE, "group": _MAYBE_WORD, "alpha": _NUMBER, "beta": _NUMBER}),
             "buffer": _object({"capacity": _WHOLE, "examples": _WHOLE, "by_class": _OBJECT}),

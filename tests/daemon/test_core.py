@@ -218,7 +218,7 @@ def test_partitions_in_turn() -> None:
 
 def test_a_state_of_a_newer_format_is_refused_with_both_numbers() -> None:
     core = new_core()
-    with pytest.raises(StateIncompatible, match="has format 9, this version of streamlearn reads up to 1"):
+    with pytest.raises(StateIncompatible, match="has format 9, this version of streamlearn reads up to 2"):
         core.load_state_dict(state_of(core) | {"format": 9})
 
 
@@ -229,3 +229,14 @@ def test_what_happened_is_told_in_order() -> None:
     assert [kind for kind, _ in told] == ["new-class", "new-class", "dead-letter", "bias-refit", "flush"]
     assert told[2][1] == {"reason": "bad-json", "message": told[2][1]["message"], "partition": 0, "offset": 10}
     assert told[4][1] == {"examples": 10}
+
+
+def test_a_state_of_the_first_format_is_read() -> None:
+    core = new_core(Letters())
+    feed(core, mixed(200))
+    state = state_of(core)
+    del state["history"], state["held_out_at"], state["accuracy"]["confusion"]
+    other = new_core(Letters())
+    other.load_state_dict(state | {"format": 1})
+    assert other.counters.examples_learned == core.counters.examples_learned
+    assert other.history()["examples"] == [other.counters.examples_learned]

@@ -76,7 +76,7 @@ export function showKnowledge({ status, groups, shares }) {
   setText(
     byId("knows-why"),
     classes
-      ? `of the answers are right, on average over the groups, ${held ? "on held-out examples" : "just before each example is learned"}. ${plural(classes, "class", "classes")} in ${plural(groups.all.length, "group")} so far.`
+      ? `of the answers are right, on average over the groups, ${held ? heldOut(status) : "just before each example is learned"}. ${plural(classes, "class", "classes")} in ${plural(groups.all.length, "group")} so far.`
       : "Its first class comes with its first example.",
   );
   keyed(
@@ -90,6 +90,11 @@ export function showKnowledge({ status, groups, shares }) {
     },
   );
   showForgetting(status, held, biasWords(groups, shares));
+}
+
+// Held-out records come now and then: what they say is of the model of that time.
+function heldOut({ held_out_at: at, examples_seen: seen }) {
+  return at === null || at === seen ? "on held-out examples" : `on held-out examples, last asked after ${plural(at, "example")}`;
 }
 
 function showForgetting(status, held, bias) {
