@@ -28,7 +28,7 @@ def test_it_never_grows_too_long_and_its_points_stay_even(steps: int) -> None:
     plain = history.plain(accuracy, 10 * steps, 1000 * steps, 0.1, 2.0, 1.0)
     examples = plain["examples"]
     assert len(examples) <= MOST_POINTS + 1
-    assert steps < 1000 or len(examples) > MOST_POINTS // 4
+    assert steps < 1000 or len(examples) > MOST_POINTS // 8
     assert examples[-1] == 10 * steps
     gaps = np.diff(examples[:-1])
     assert len(gaps) == 0 or gaps.min() == gaps.max() == history.interval

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from streamlearn.accuracy.accuracy import Accuracy
 
 MOST_POINTS = 400  # even
-FIRST_INTERVAL = 100  # examples
+FIRST_INTERVAL = 200  # examples
 MOST_REFITS = 200
 
 _COMMON = ("examples", "at", "learning_rate", "loss_stream", "loss_replay")

@@ -37,7 +37,7 @@ from streamlearn.weights import read_weights
 
 log = event_logger("learner")
 
-POLL_RECORDS = 500
+POLL_RECORDS = 200
 POLL_SECONDS = 0.05  # also how long a request on the control socket may have to wait
 LOOK_SECONDS = 1.0  # between two looks at the lag
 ACCURACY_SECONDS = 5.0  # between two events that tell it

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -32,14 +33,20 @@ class BiasCorrection:
 
     def correct(self, outputs: NDArray[np.float32]) -> Floats:
         """In double precision, which large outputs do not overflow. Classes newer than the fit stay as they are."""
-        if self.scale is None or self.shift is None:
-            return outputs.astype(np.float64)
-        fitted = len(self.scale)
-        corrected: Floats = np.multiply(outputs[:, :fitted], self.scale, dtype=np.float64)
-        corrected += self.shift
-        if fitted < outputs.shape[1]:
-            corrected = np.hstack([corrected, outputs[:, fitted:]])
+        corrected = outputs.astype(np.float64)
+        if self._in_double is not None:
+            scale, shift = self._in_double
+            fitted = corrected[:, : len(scale)]
+            fitted *= scale
+            fitted += shift
         return corrected
+
+    @cached_property
+    def _in_double(self) -> tuple[Floats, Floats] | None:
+        """Asked for with every batch: numbers of one type are multiplied without a detour."""
+        if self.scale is None or self.shift is None:
+            return None
+        return self.scale.astype(np.float64), self.shift.astype(np.float64)
 
     def state_dict(self) -> dict[str, Any]:
         return {

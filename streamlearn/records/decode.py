@@ -37,6 +37,8 @@ class Decoder:
         self.limits = limits or Limits()
         self._meanings: dict[Headers, Meaning] = {}
         self._labels: dict[bytes, str] = {}
+        self._before: Headers = ()  # what the last record's headers said beside label and id,
+        self._meaning = understand((), self.limits)  # and what it means
 
     def decode(self, record: Record) -> Example | Event:
         """The arrays are read-only views of the record's bytes where that is possible."""
@@ -44,18 +46,26 @@ class Decoder:
         if len(value) > self.limits.record_bytes:
             raise refused("too-large", f"{len(value):,} bytes; at most {self.limits.record_bytes:,} are allowed")
 
+        headers, before = record.headers, self._before
+        # Most records begin with the very headers of the one before, and only label and id come after them.
+        if headers[: len(before)] == before:
+            headers, others = headers[len(before) :], before
+        else:
+            others = ()
         raw_label = raw_id = None
-        others = []
-        for header in record.headers:
+        for header in headers:
             name = header[0]
             if name == "label":
                 raw_label = header[1]
             elif name == "id":
                 raw_id = header[1]
             elif name in NAMES:  # others, such as trace ids, are not ours and differ in every record
-                others.append(header)
-        key = tuple(others)
-        meaning = self._meanings.get(key) or self._remember_meaning(key)
+                others = (*others, header)
+        if others is before:
+            meaning = self._meaning
+        else:
+            meaning = self._meanings.get(others) or self._remember_meaning(others)
+            self._before, self._meaning = others, meaning
 
         if meaning.kind == "end-of-group" or meaning.kind == "flush":
             return Event(meaning.kind)
