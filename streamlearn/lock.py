@@ -62,7 +62,8 @@ class DirectoryLock:
         try:
             self._lock(descriptor)
             os.ftruncate(descriptor, 0)
-            os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+            with contextlib.suppress(OSError):  # a full disk: the lock holds without a name
+                os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
         except OSError as error:
             os.close(descriptor)
             raise StateError(f"cannot lock {self.state_dir}: {error.strerror}") from error

@@ -19,6 +19,7 @@ import json
 import os
 import secrets
 import socket
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +55,8 @@ class RunFolder:
             return self.token.read_text().strip()
         except FileNotFoundError:
             token = secrets.token_urlsafe(32)
-            disk.write_file(self.token, [f"{token}\n".encode()])
+            with suppress(OSError):  # a full disk: then nobody knows it, and nobody administers
+                disk.write_file(self.token, [f"{token}\n".encode()])
             return token
 
 

@@ -10,7 +10,8 @@ import itertools
 import os
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from pathlib import Path
 
 from streamlearn.daemon.child import Child
 from streamlearn.daemon.restarts import Restarts
@@ -67,7 +68,7 @@ class Supervisor:
         self._listening = listen(self._settings.http.host, self._settings.http.port)
         host, port = self._listening.getsockname()[:2]
         self.url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
-        write_json(self._run.http, {"url": self.url})
+        self._tell(self._run.http, "where it listens", {"url": self.url})
         self._run.own_token()
         self._start_learner()
         self._add_servers()
@@ -142,18 +143,22 @@ class Supervisor:
         return False
 
     def _write_learner(self, **facts: object) -> None:
-        try:
-            write_json(self._run.learner, {"pid": self._learner.pid if self._learner else None, **facts})
-        except OSError as error:
-            log.warning("the learner's state cannot be told to the servers", error=error.strerror)
+        pid = self._learner.pid if self._learner else None
+        self._tell(self._run.learner, "how the learner is", {"pid": pid, **facts})
 
     def _write_restarts(self) -> None:
         """For the metrics, which a server tells."""
         counts = {"learner_restarts": self._learner_restarts.count, "server_restarts": self._server_restarts.count}
+        facts = {"pid": os.getpid(), "started_at": self._began, **counts}
+        self._tell(self._run.supervisor, "how often processes were started again", facts)
+
+    @staticmethod
+    def _tell(path: Path, what: str, facts: Mapping[str, object]) -> None:
+        """To others on this machine. On a full disk they know less, and everything else goes on."""
         try:
-            write_json(self._run.supervisor, {"pid": os.getpid(), "started_at": self._began, **counts})
+            write_json(path, facts)
         except OSError as error:
-            log.warning("how often processes were started again cannot be told", error=error.strerror)
+            log.warning(f"{what} cannot be told", error=error.strerror)
 
     # ------------------------------------------------------------------ the servers
 

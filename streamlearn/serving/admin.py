@@ -6,6 +6,7 @@ import asyncio
 import base64
 import json
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from io import BytesIO
 from typing import Any
 
@@ -44,7 +45,8 @@ class Admin:
         else:
             status = await self._link.status()
         if self._labels is not None:
-            status["labels"] = await self._labels.counts()
+            with suppress(HttpError):  # a disk in trouble is no reason to tell nothing
+                status["labels"] = await self._labels.counts()
         served = self._models.current
         status["serving"] = None if served is None else served.facts()
         status["inputs"] = None if served is None else served.inputs()

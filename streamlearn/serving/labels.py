@@ -12,7 +12,9 @@ import sqlite3
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -56,10 +58,16 @@ class PendingLabels:
     """All of it runs in one thread of its own: the event loop never waits for the disk."""
 
     def __init__(self, path: Path, settings: LabelSettings) -> None:
-        self._settings = settings
+        self._path, self._settings = path, settings
         self._thread = ThreadPoolExecutor(1, "labels")
         self._swept_at = 0.0
-        self._database = self._thread.submit(_open, path).result()
+        with suppress(sqlite3.Error, OSError):  # a full disk: predictions without an id need none of this
+            self._thread.submit(lambda: self._database).result()
+
+    @cached_property
+    def _database(self) -> sqlite3.Connection:
+        """Used in the thread only. When it could not be opened, the next who needs it tries again."""
+        return _open(self._path)
 
     async def remember(self, predictions: Sequence[Prediction]) -> None:
         """Returns when they would survive this process."""
@@ -85,13 +93,14 @@ class PendingLabels:
         return counts
 
     def close(self) -> None:
-        self._thread.submit(self._database.close).result()
+        if "_database" in self.__dict__:
+            self._thread.submit(self._database.close).result()
         self._thread.shutdown()
 
     async def _run(self, action: Any, *arguments: Any) -> Any:
         try:
             return await asyncio.get_running_loop().run_in_executor(self._thread, action, *arguments)
-        except sqlite3.Error as error:
+        except (sqlite3.Error, OSError) as error:
             raise away("labels-unavailable", f"predictions with an id cannot be kept now: {error}", 5) from error
 
     # ------------------------------------------------------------------ in the thread

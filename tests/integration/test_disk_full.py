@@ -13,7 +13,8 @@ import pytest
 from streamlearn.checkpoint.store import CheckpointStore
 from streamlearn.stream.url import open_stream
 from tests.conftest import missing
-from tests.records.mixed import mixed
+from tests.http.client import ask
+from tests.records.mixed import examples, mixed
 from tests.serving import SMALL, Serve, digest, run, saved_state
 
 FAILED = "a checkpoint could not be written"
@@ -108,3 +109,32 @@ def test_learning_pauses_and_goes_on_by_itself(tmp_path: Path, request: pytest.F
     stream.close()
     run(tmp_path / "undisturbed", url, settings=settings)
     assert digest(state_dir) == digest(tmp_path / "undisturbed")
+
+
+def test_it_starts_where_there_is_no_room_and_serves_what_it_knows(tmp_path: Path, full_disk: Disk) -> None:
+    state_dir, fill, free = full_disk
+    url, records = f"log:{tmp_path / 'stream.log'}", examples(800)
+    stream = open_stream(url)
+    stream.append(records[:400])
+    run(state_dir, url)
+    fill()
+    with Serve(state_dir, url, settings=SMALL, output_dir=tmp_path, http="127.0.0.1:0") as daemon:
+        daemon.hear("following the stream")
+        address = daemon.hear("serving on ")["message"].removeprefix("serving on ")
+        daemon.wait(lambda: _ready(address), "readiness")
+        one = records[0]
+        headers = {"Content-Type": "application/octet-stream", "X-Shape": "6", "X-Dtype": "float32"}
+        assert ask(address, "POST", "/v1/predict", one.value, headers).status == 200
+        assert ask(address, "GET", "/v1/status").json["state"] == "idle"
+        free()
+        stream.append(records[400:])
+        daemon.learned(800)
+        assert daemon.stop() == 0
+    stream.close()
+
+
+def _ready(address: str) -> bool:
+    try:
+        return ask(address, "GET", "/readyz").status == 200
+    except OSError:
+        return False
