@@ -20,7 +20,7 @@ from streamlearn.stream.url import open_stream
 from tests.cli.command import streamlearn
 from tests.http.client import OCTETS, ask
 from tests.integration.daemon import FAST, LABELS, SAMPLE, Client, Daemon, feed
-from tests.serving import saved_state, wait_until
+from tests.serving import digest, run, saved_state, wait_until
 
 
 @pytest.fixture(scope="module")
@@ -178,6 +178,8 @@ def test_the_learner_killed_under_load_fails_no_prediction(tmp_path: Path) -> No
         assert not one.went_backwards
         assert len(set(one.versions)) > 2
     assert saved_state(tmp_path / "state")["counters"]["examples_learned"] == 2600
+    run(tmp_path / "undisturbed", url, settings=FAST)
+    assert digest(tmp_path / "state") == digest(tmp_path / "undisturbed")
 
 
 def test_a_server_killed_is_back_within_two_seconds(tmp_path: Path) -> None:
