@@ -46,7 +46,8 @@ class _Manager(KafkaConnectionManager):  # type: ignore[misc]  # the library has
         return connection
 
     def _note(self, fault: BaseException | None) -> None:
-        self.last_fault = fault
+        if not isinstance(self.last_fault, AUTHENTICATION_FAULTS):  # which explain what fails after them
+            self.last_fault = fault
 
 
 class KafkaClients:

@@ -12,7 +12,7 @@ import pytest
 from streamlearn import disk
 from streamlearn.checkpoint.store import CheckpointStore
 from streamlearn.daemon import learning as loop
-from streamlearn.daemon.learning import Learning
+from streamlearn.daemon.learning import POLL_RECORDS, Learning
 from streamlearn.errors import LearnerError, PositionLost, StateLocked, StreamAway, StreamError
 from streamlearn.lock import DirectoryLock
 from streamlearn.records.record import Record
@@ -131,7 +131,7 @@ def test_the_end_of_a_stream_leaves_a_whole_checkpoint(
         learning.run()
     assert learning.stopped
     assert learning.reason == error.args[0]
-    assert saved(tmp_path)[0] == 500
+    assert saved(tmp_path)[0] == POLL_RECORDS
 
 
 def test_an_error_in_the_middle_of_a_batch_saves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,7 +33,7 @@ def test_fashion_mnist() -> None:
             "batch_size": 10,
             "replay_batch": 32,
             "buffer_size": 200,
-            "learning_rate": 0.1,
+            "learning_rate": 0.03,
             "decay": 0.99997,
             "decay_min_ratio": 0,
             "classes": [
