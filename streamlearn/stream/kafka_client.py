@@ -176,7 +176,9 @@ class KafkaClients:
             )
         if isinstance(error, errors.RetriableError | errors.BrokerNotAvailableError):
             reason = _said(fault) if fault is not None else _said(error)
-            return StreamAway(f"{url}: the broker does not answer: {reason}", hint="is Kafka running?")
+            # A broker that refuses somebody says so and hangs up; the library sometimes hears only the second.
+            doubt = f", or does it refuse user {self._settings.username!r}?" if self._settings.authenticated else "?"
+            return StreamAway(f"{url}: the broker does not answer: {reason}", hint="is Kafka running" + doubt)
         return StreamError(f"{url}: {_said(error)}")
 
     @contextmanager
