@@ -25,18 +25,6 @@ from streamlearn.sample import load_sample
 from streamlearn.settings.daemon import Settings
 from streamlearn.stream.url import open_stream
 
-NAMES = (
-    "predict_p99_idle",
-    "predict_p99_learning",
-    "predict_p99_checkpoint",
-    "predict_requests",
-    "predict_pictures",
-    "learning_with_client",
-    "start_to_ready",
-    "restart_to_learning",
-    "resident_learner",
-    "resident_server",
-)
 PASSES = 80  # of the sample: at 9,000 examples a second it lasts for as long as is measured
 SECONDS, ROUNDS = 4.0, 3
 CONNECTIONS, BATCH = 16, 64

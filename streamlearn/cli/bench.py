@@ -8,34 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from streamlearn.bench.names import ALL
 from streamlearn.errors import SettingsError
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from streamlearn.bench.figures import Figure
-
-NAMES = (
-    "learner_vs_bare_loop",
-    "buffer_1e4_vs_1e3",
-    "buffer_1e5_vs_1e3",
-    "buffer_1e6_vs_1e3",
-    "bias_refit",
-    "log_vs_learner",
-    "kafka_vs_learner",
-    "checkpoint_stall",
-    "checkpoint_bytes",
-    "predict_p99_idle",
-    "predict_p99_learning",
-    "predict_p99_checkpoint",
-    "predict_requests",
-    "predict_pictures",
-    "learning_with_client",
-    "start_to_ready",
-    "restart_to_learning",
-    "resident_learner",
-    "resident_server",
-)
 
 
 def bench(
@@ -49,7 +28,7 @@ def bench(
         Path | None, typer.Option("--json", help="Write the figures to this file.", metavar="FILE")
     ] = None,
     only: Annotated[
-        str | None, typer.Option("--only", help=f"Some figures only, of {', '.join(NAMES)}.", metavar="NAME,...")
+        str | None, typer.Option("--only", help=f"Some figures only, of {', '.join(ALL)}.", metavar="NAME,...")
     ] = None,
     threads: Annotated[int, typer.Option("--threads", min=1, help="Processor threads that torch may use.")] = 1,
 ) -> None:
@@ -57,11 +36,9 @@ def bench(
 
     Each figure stands beside a yardstick taken in turns with it, on the sample that ships with the project.
     """
-    wanted = set(NAMES) - ({"kafka_vs_learner"} if kafka is None else set()) if only is None else set(only.split(","))
-    if unknown := sorted(wanted - set(NAMES)):
-        raise SettingsError(
-            [f"--only: there is no figure {name!r}" for name in unknown], f"there are {', '.join(NAMES)}"
-        )
+    wanted = set(ALL) - ({"kafka_vs_learner"} if kafka is None else set()) if only is None else set(only.split(","))
+    if unknown := sorted(wanted - set(ALL)):
+        raise SettingsError([f"--only: there is no figure {name!r}" for name in unknown], f"there are {', '.join(ALL)}")
     if "kafka_vs_learner" in wanted and kafka is None:
         raise SettingsError(["--only: kafka_vs_learner needs a broker"], "give --kafka kafka://host:9092/topic")
 
@@ -80,7 +57,7 @@ def bench(
         line = progress.add_task("starting", total=None)
         import torch
 
-        from streamlearn.bench import benches
+        from streamlearn.bench.benches import benches
 
         torch.set_num_threads(threads)
         for names, measure in benches(kafka).items():

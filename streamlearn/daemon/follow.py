@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 import uvloop
 
-from streamlearn.daemon.server_process import LINGER_SECONDS, keep_fresh
+from streamlearn.daemon.server_process import keep_fresh, leave_off
 from streamlearn.logs import event_logger
 from streamlearn.serving.app import App, models_of
 from streamlearn.serving.server import HttpServer
@@ -35,8 +35,6 @@ async def _serve(settings: Settings, snapshots: Path, listening: socket.socket) 
     host, port = listening.getsockname()[:2]
     log.info("following snapshots", folder=str(snapshots), url=f"http://{host}:{port}")
     await stop.wait()
-    app.admin.stopping = True
-    await asyncio.sleep(LINGER_SECONDS)
-    await server.stop()
+    await leave_off(app, server)
     fresh.cancel()
     app.close()

@@ -15,8 +15,9 @@ from streamlearn.daemon.child import Parent, leave
 
 if TYPE_CHECKING:
     from streamlearn.serving.app import App
+    from streamlearn.serving.server import HttpServer
 
-LINGER_SECONDS = 0.5  # after the word to stop, still answering but not ready: whoever sends requests here must notice
+LINGER_SECONDS = 0.5
 
 
 def main() -> int:
@@ -54,11 +55,16 @@ async def serve(parent: Parent) -> None:
         await server.start(socket.socket(fileno=parent.more["socket"]))
         parent.tell(serving=True)
         await stop.wait()
-        app.admin.stopping = True
-        await asyncio.sleep(LINGER_SECONDS)
-        await server.stop()
+        await leave_off(app, server)
     follower.cancel()
     app.close()
+
+
+async def leave_off(app: App, server: HttpServer) -> None:
+    """Still answering for a moment, but not ready: whoever sends requests here must notice."""
+    app.admin.stopping = True
+    await asyncio.sleep(LINGER_SECONDS)
+    await server.stop()
 
 
 async def keep_fresh(app: App) -> None:

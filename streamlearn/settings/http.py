@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import ipaddress
 from typing import Self
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
+
+from streamlearn.settings.hosts import is_loopback
 
 
 class _Table(BaseModel):
@@ -74,16 +75,6 @@ class LabelSettings(_Table):
         default=100_000, ge=1, description="predictions that wait; one more, and the oldest is given up"
     )
     max_pending_bytes: int = Field(default=1 << 30, ge=1024, description="their inputs altogether, on the disk")
-
-
-def is_loopback(host: str) -> bool:
-    """By name or number alone: what a name resolves to can change after the check."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
 
 
 def _fits_a_header(secret: str) -> bool:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import ipaddress
 from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
 from streamlearn.errors import SettingsError
+from streamlearn.settings.hosts import is_loopback
 
 
 class _Table(BaseModel):
@@ -112,13 +112,3 @@ def check_kafka_settings(kafka: KafkaSettings, hosts: list[str]) -> None:
         )
     if faults:
         raise SettingsError(faults)
-
-
-def is_loopback(host: str) -> bool:
-    """By name or number alone: what a name resolves to can change after the check."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False

@@ -7,8 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from streamlearn.bench import benches
-from streamlearn.cli.bench import NAMES
+from streamlearn.bench.benches import benches
+from streamlearn.bench.names import ALL
 
 COMMAND = [sys.executable, "-c", "from streamlearn.cli import main; main()", "bench"]
 
@@ -28,7 +28,7 @@ def test_a_figure_as_json_and_as_a_table(tmp_path: Path) -> None:
 
 
 def test_the_command_knows_every_figure_there_is() -> None:
-    assert sorted(name for names in benches("kafka://localhost/x") for name in names) == sorted(NAMES)
+    assert sorted(name for names in benches("kafka://localhost/x") for name in names) == sorted(ALL)
 
 
 def test_what_cannot_be_measured_is_said_at_once() -> None:
