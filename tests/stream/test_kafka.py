@@ -1,76 +1,21 @@
-"""What only Kafka does: brokers that go and come, topics that are made again, partitions, TLS, groups."""
+"""What only Kafka does: topics that are made again, partitions, groups, transactions."""
 
 from __future__ import annotations
 
-import logging
-import signal
-import socket
-import threading
 import time
-from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import Any
 
 import pytest
 
 from streamlearn.errors import PositionLost, StreamAway, StreamError
-from streamlearn.records.record import Position, Record
-from streamlearn.settings.stream import KafkaSettings, StreamSettings
+from streamlearn.records.record import Record
 from streamlearn.stream import kafka_letters
 from streamlearn.stream.interface import Stream
 from streamlearn.stream.kafka_library import KafkaProducer, TopicPartition, errors
 from streamlearn.stream.kafka_records import _decode_records
-from streamlearn.stream.url import open_stream
-from tests.broker import PASSWORD, USER, Broker, _free_ports
+from tests.broker import Broker
+from tests.stream.conftest import Opener
 from tests.stream.examples import number, numbered, raised_within, read
-
-Opener = Callable[..., Stream]
-
-
-@pytest.fixture
-def new_stream() -> Iterator[Opener]:
-    opened: list[Stream] = []
-
-    def make(url: str, **settings: Any) -> Stream:
-        opened.append(open_stream(url, StreamSettings(kafka=KafkaSettings(**settings))))
-        return opened[-1]
-
-    yield make
-    for stream in opened:
-        stream.close()
-    assert [thread.name for thread in threading.enumerate() if "kafka" in thread.name.lower()] == []
-
-
-def test_a_broker_that_is_not_there_is_told_at_once(new_stream: Opener, caplog: pytest.LogCaptureFixture) -> None:
-    (port,) = _free_ports(1)
-    stream = new_stream(f"kafka://127.0.0.1:{port}/digits")
-    for call in (
-        lambda: stream.open(None),
-        stream.ends,
-        lambda: stream.append(numbered(0, 1)),
-        lambda: stream.dead_letters(1),
-        lambda: stream.send_dead_letter(numbered(0, 1)[0], "shape", "wrong"),
-    ):
-        began = time.monotonic()
-        with pytest.raises(StreamAway, match=r"no broker answers.*Connection refused"):
-            call()
-        assert time.monotonic() - began < 1
-    stream.passed(Position({0: 2}, "some"), Position({0: 1}, "some"))
-    assert [record for record in caplog.records if record.name.startswith("kafka")] == []
-
-
-def test_a_server_that_is_no_broker(new_stream: Opener, own_port: int) -> None:
-    began = time.monotonic()
-    with pytest.raises(StreamAway, match="does not answer"):
-        new_stream(f"kafka://127.0.0.1:{own_port}/digits", connect_timeout=1).open(None)
-    assert time.monotonic() - began < 5
-
-
-@pytest.fixture
-def own_port() -> Iterator[int]:
-    """Takes connections and never says a word."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        yield server.getsockname()[1]
 
 
 def test_a_topic_that_is_not_there_is_not_created_by_reading(broker: Broker, new_stream: Opener) -> None:
@@ -306,120 +251,3 @@ def test_aborted_transactions_are_left_out(broker: Broker, new_stream: Opener) -
     stream.open(None)
     assert [number(r) for r in read(stream, 2)] == [1, 3]
     assert stream.poll(10, 0.3) == []
-
-
-SECURE = {"security_protocol": "SASL_SSL", "sasl_mechanism": "PLAIN", "username": USER, "password": PASSWORD}
-
-
-def test_sasl_ssl_with_the_right_name_and_password(broker: Broker, new_stream: Opener) -> None:
-    topic = broker.new_topic()
-    stream = new_stream(f"kafka://localhost:{broker.tls_port}/{topic}", **SECURE, ca_file=broker.ca_file)
-    stream.append(numbered(0, 20))
-    stream.open(None)
-    records = read(stream, 20)
-    stream.passed(stream.position(), stream.position())
-    assert stream.send_dead_letter(records[0], "shape", "wrong") is True
-    assert len(stream.dead_letters()) == 1
-
-
-@pytest.mark.parametrize(
-    ("host", "settings", "says"),
-    [
-        ("127.0.0.1", {}, "is not trusted: .*IP address mismatch"),
-        ("localhost", {"ca_file": None}, "is not trusted: .*self-signed certificate"),
-        ("localhost", {"password": "wrong-one"}, f"refuses user '{USER}'.*[Aa]uthentication failed"),
-        ("localhost", {"sasl_mechanism": "SCRAM-SHA-512"}, f"refuses user '{USER}'"),
-    ],
-)
-def test_sasl_ssl_with_something_wrong(
-    broker: Broker, new_stream: Opener, host: str, settings: dict[str, Any], says: str
-) -> None:
-    url = f"kafka://{host}:{broker.tls_port}/{broker.new_topic()}"
-    stream = new_stream(url, **{**SECURE, "ca_file": broker.ca_file, **settings})
-    for call in (lambda: stream.open(None), lambda: stream.append(numbered(0, 1))):
-        with pytest.raises(StreamError, match=says) as raised:
-            patiently(call)
-        assert PASSWORD not in str(raised.value)
-        assert "wrong-one" not in str(raised.value)
-
-
-def patiently(call: Callable[[], object]) -> None:
-    """As the daemon does, for which a broker that only hung up is away: on a busy machine its reason can get lost."""
-    for _ in range(30):
-        with suppress(StreamAway):
-            call()
-            return
-    raise AssertionError("the broker never said why")
-
-
-def test_another_name_goes_when_the_check_is_waived(broker: Broker, new_stream: Opener) -> None:
-    url = f"kafka://127.0.0.1:{broker.tls_port}/{broker.new_topic()}"
-    new_stream(url, **SECURE, ca_file=broker.ca_file, check_hostname=False).open(None)
-
-
-def test_tls_to_a_port_that_speaks_none(broker: Broker, new_stream: Opener) -> None:
-    stream = new_stream(f"kafka://localhost:{broker.port}/x", **SECURE, ca_file=broker.ca_file, connect_timeout=2)
-    with pytest.raises(StreamError, match=r"no TLS connection|no broker answers"):
-        stream.open(None)
-
-
-@pytest.mark.parametrize("kill", [False, pytest.param(True, marks=pytest.mark.long)])
-def test_a_broker_that_goes_and_comes_back(
-    own_broker: Broker, new_stream: Opener, caplog: pytest.LogCaptureFixture, kill: bool
-) -> None:
-    caplog.set_level(logging.DEBUG, logger="streamlearn")
-    topic = own_broker.new_topic()
-    stream, appender = new_stream(f"{own_broker.url}/{topic}"), new_stream(f"{own_broker.url}/{topic}")
-    appender.append(numbered(0, 100))
-    begin = stream.open(None)
-    records = read(stream, 60)
-    assert stream.send_dead_letter(records[5], "shape", "wrong") is True
-    own_broker.stop(kill=kill)
-    got = [number(r) for r in records]
-
-    def follow() -> None:
-        got.extend(number(r) for r in stream.poll(10, 0.5))
-
-    raised_within(10, StreamAway, follow)
-    with pytest.raises(StreamAway):
-        appender.append(numbered(1000, 1001))
-    busy = time.process_time()
-    for _ in range(4):
-        with pytest.raises(StreamAway):
-            stream.poll(10, 0.5)
-    assert time.process_time() - busy < 0.5
-    with pytest.raises(StreamAway):
-        stream.send_dead_letter(records[6], "shape", "wrong")
-    stream.passed(begin, begin)
-    own_broker.start()
-    returned = time.monotonic()
-    appender.append(numbered(100, 120))
-    while len(got) < 120:
-        assert time.monotonic() - returned < 15
-        try:
-            follow()
-        except StreamAway:
-            time.sleep(0.1)
-    assert got == list(range(120))
-    assert stream.send_dead_letter(records[5], "shape", "wrong") is False
-    assert stream.send_dead_letter(records[6], "shape", "wrong") is True
-    assert len(stream.dead_letters()) == 2
-    assert [record for record in caplog.records if record.name.startswith("kafka")] == []
-
-
-@pytest.mark.long
-def test_a_broker_that_hangs_and_goes_on(own_broker: Broker, new_stream: Opener) -> None:
-    """It still takes connections, as a stopped process does, and says nothing."""
-    stream = new_stream(f"{own_broker.url}/{own_broker.new_topic()}")
-    stream.append(numbered(0, 10))
-    stream.open(None)
-    read(stream, 10)
-    own_broker.signal(signal.SIGSTOP)
-    try:
-        raised_within(5, StreamAway, lambda: stream.poll(10, 0.5))
-        with pytest.raises(StreamAway):
-            stream.poll(10, 0.5)
-    finally:
-        own_broker.signal(signal.SIGCONT)
-    new_stream(stream.url).append(numbered(10, 20))
-    assert [number(r) for r in read(stream, 10, seconds=15)] == list(range(10, 20))
